@@ -118,37 +118,24 @@ def _redis(url: str) -> dict[str, object]:
     from pybench.servers.redis.endpoint import Endpoint
 
     endpoint = Endpoint.parse(url)
-    return {
-        "kind": "redis",
-        "unix": endpoint.unix,
-        "host": None if endpoint.host is None else _numeric(endpoint.host, endpoint.port),
-        "port": endpoint.port,
-        "username": endpoint.username,
-        "password": None if endpoint.password is None else endpoint.password.get_secret_value(),
-        "db": endpoint.db,
-        # What every server understands: the client asks no server before it is used.
-        "protocol": 2,
-        "compare_and_delete": "script",
-    }
+    host = None if endpoint.host is None else _numeric(endpoint.host, endpoint.port)
+    # What every server understands: the client asks no server before it is used.
+    return endpoint.core_spec(host, protocol=2, compare_and_delete="script")
 
 
 def _postgres(url: str) -> dict[str, object]:
     from pybench.servers.postgres.endpoint import PostgresEndpoint
 
     endpoint = PostgresEndpoint.parse(url)
-    return {
-        "kind": "postgres",
-        "unix": endpoint.unix,
-        "host": None if endpoint.host is None else _numeric(endpoint.host, endpoint.port),
-        "port": endpoint.port,
-        "user": endpoint.user,
-        "password": None if endpoint.password is None else endpoint.password.get_secret_value(),
-        "database": endpoint.database,
+    host = None if endpoint.host is None else _numeric(endpoint.host, endpoint.port)
+    return endpoint.core_spec(
+        host,
+        kind="postgres",
         # No statement of an advisory lock names a table.
-        "table": "pybench_locks",
-        "settings": {"application_name": CLIENT_NAME},
-        "prepare": "named",
-    }
+        table="pybench_locks",
+        settings={"application_name": CLIENT_NAME},
+        prepare="named",
+    )
 
 
 def _numeric(host: str, port: int) -> str:

@@ -10,7 +10,7 @@ import getpass
 import os
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from psycopg import ProgrammingError
@@ -51,6 +51,18 @@ class PostgresEndpoint:
 
     def __post_init__(self) -> None:
         assert (self.folder is None) != (self.host is None), "an endpoint is a folder or a host"
+
+    def core_spec(self, host: str | None, **server: object) -> dict[str, Any]:
+        """For the Rust core, with the numeric address of the host: the core resolves no names."""
+        return {
+            "unix": self.unix,
+            "host": host,
+            "port": self.port,
+            "user": self.user,
+            "password": None if self.password is None else self.password.get_secret_value(),
+            "database": self.database,
+            **server,
+        }
 
     @classmethod
     def parse(cls, url: str | SecretStr) -> PostgresEndpoint:

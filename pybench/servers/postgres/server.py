@@ -27,15 +27,7 @@ class PostgresServer(Answered[PostgresEndpoint, PostgresFacts]):
 
     def core_spec(self) -> dict[str, Any]:
         """For the Rust core, with the numeric address that answered: the core resolves no names."""
-        password = self.endpoint.password
-        return {
-            "unix": self.endpoint.unix,
-            "host": self.facts.peer,
-            "port": self.endpoint.port,
-            "user": self.endpoint.user,
-            "password": None if password is None else password.get_secret_value(),
-            "database": self.endpoint.database,
-        }
+        return self.endpoint.core_spec(self.facts.peer)
 
     def grant_to_create(self) -> str:
         """The statement that would let its user create schemas."""

@@ -47,6 +47,19 @@ class Endpoint:
     def __post_init__(self) -> None:
         assert (self.unix is None) != (self.host is None), "an endpoint is a path or a host"
 
+    def core_spec(self, host: str | None, **server: object) -> dict[str, Any]:
+        """For the Rust core, with the numeric address of the host: the core resolves no names."""
+        return {
+            "kind": "redis",
+            "unix": self.unix,
+            "host": host,
+            "port": self.port,
+            "username": self.username,
+            "password": None if self.password is None else self.password.get_secret_value(),
+            "db": self.db,
+            **server,
+        }
+
     @classmethod
     def parse(cls, url: str | SecretStr) -> Endpoint:
         """Read a URL. Raises InputError that names it without its password."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pybench.errors import ServerError
 from pybench.servers.answered import Answered
@@ -33,18 +33,10 @@ class Server(Answered[Endpoint, Facts]):
 
     def core_spec(self) -> RedisServerSpec:
         """For the Rust core, with the numeric address that answered: the core resolves no names."""
-        password = self.endpoint.password
-        return {
-            "kind": "redis",
-            "unix": self.endpoint.unix,
-            "host": self.facts.peer,
-            "port": self.endpoint.port,
-            "username": self.endpoint.username,
-            "password": None if password is None else password.get_secret_value(),
-            "db": self.endpoint.db,
-            "protocol": self.facts.protocol,
-            "compare_and_delete": self.facts.compare_and_delete,
-        }
+        spec = self.endpoint.core_spec(
+            self.facts.peer, protocol=self.facts.protocol, compare_and_delete=self.facts.compare_and_delete
+        )
+        return cast("RedisServerSpec", spec)
 
     def manifest(self) -> dict[str, Any]:
         """For a record: no credentials."""
