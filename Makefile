@@ -6,7 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := embedded,dev
+TEST_EXTRAS := dev,service,locust
 CORE_SOURCES := Cargo.toml Cargo.lock $(shell find rust_core -name '*.rs' -o -name '*.lua' -o -name Cargo.toml | grep -v /fuzz/)
 
 # For pip inside of maturin, too. Modules are compiled when they are first imported: most never are.
@@ -14,7 +14,7 @@ export PIP_QUIET = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_COMPILE = false
 
-.PHONY: help run test lint format build test-rust test-python proof perf fuzz clean
+.PHONY: help run test lint format build equip test-rust test-python proof perf fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -22,11 +22,13 @@ help: ## this list
 run: build ## build, start servers, measure examples/quickstart.yaml and say where the report is
 	$(BIN)/pybench run examples/quickstart.yaml
 
-test: build test-rust test-python ## every test that takes seconds: Rust, Python, real servers, a browser
+test: equip test-rust test-python ## every test that takes seconds: Rust, Python, real servers, a browser
 
-build: $(VENV)/.built ## the release core and all extras in .venv
+build: $(VENV)/.built ## the release core and its servers in .venv
 
-lint: build ## format, clippy, ruff, mypy and the core's stub, all strict
+equip: $(VENV)/.equipped ## what tests and lint need, too
+
+lint: equip ## format, clippy, ruff, mypy and the core's stub, all strict
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check .
@@ -34,7 +36,7 @@ lint: build ## format, clippy, ruff, mypy and the core's stub, all strict
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest pybench._core
 
-format: build ## write the code in its one format
+format: equip ## write the code in its one format
 	cargo fmt --all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix --quiet .
@@ -43,15 +45,15 @@ test-rust: ## the tests of the core, without servers
 	cargo test --workspace --locked --quiet
 
 # The debug core is built to see that it refuses to measure. Most tests wait for a server or a process: two at a time.
-test-python: build ## the tests of the package, with real servers and a browser
+test-python: equip ## the tests of the package, with real servers and a browser
 	cargo build --locked --quiet -p pybench-core
 	$(BIN)/python -m pytest -q -m 'not slow' -n 2 --dist loadfile
 
-proof: build ## the slow proofs: long property tests and many fault trials
+proof: equip ## the slow proofs: long property tests and many fault trials
 	PROPTEST_CASES=200000 cargo test --workspace --locked --release --quiet
 	$(BIN)/python -m pytest -q -m slow
 
-perf: build ## pybench beside its references on one server, interleaved: a table and perf.json
+perf: equip ## pybench beside its references on one server, interleaved: a table and perf.json
 	$(BIN)/python -m tests.benchmarks.perf
 
 fuzz: ## what reads Redis and Postgres under cargo-fuzz, a minute for each target (needs a nightly toolchain)
@@ -69,5 +71,10 @@ $(VENV)/.made: pyproject.toml
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.made $(CORE_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --extras $(EXTRAS)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --extras embedded
+	@touch $@
+
+# pybench is installed already, so pip adds what its extras name.
+$(VENV)/.equipped: $(VENV)/.built
+	$(BIN)/python -m pip install 'pybench[$(TEST_EXTRAS)]'
 	@touch $@
