@@ -258,7 +258,7 @@ impl Engine {
                 | Strategy::Fenced { .. }
                 | Strategy::Notify { .. }
                 | Strategy::Replicated { .. }
-                | Strategy::Layered { .. }
+                | Strategy::Layered
         );
         if is_told {
             let slot = self.slots.get(index);
