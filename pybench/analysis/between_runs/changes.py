@@ -40,11 +40,16 @@ class Recorded(Protocol):
     """A run: `records.Run`."""
 
     @property
-    def manifest(self) -> dict[str, Any]: ...
+    def manifest(self) -> dict[str, Any]:
+        """What was run, and on what."""
+
     @property
-    def summary(self) -> pd.DataFrame: ...
+    def summary(self) -> pd.DataFrame:
+        """A row a cell."""
+
     @property
-    def trials(self) -> pd.DataFrame: ...
+    def trials(self) -> pd.DataFrame:
+        """A row a trial."""
 
 
 class Turn(StrEnum):
