@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pybench.cli import demo, doctor, init, judge, plan, report, run, schema, show, strategies
+from pybench.cli import compare, demo, doctor, init, judge, plan, report, run, schema, show, strategies
 from pybench.cli.help import PromptGroup, SectionedCommand
 from pybench.cli.options import takes_matrix
 from pybench.exits import MEANINGS
@@ -33,6 +33,7 @@ app.command(cls=SectionedCommand)(takes_matrix(run.run))
 app.command(cls=SectionedCommand)(takes_matrix(plan.plan))
 app.command(cls=SectionedCommand)(show.show)
 app.command(cls=SectionedCommand)(report.report)
+app.command(cls=SectionedCommand)(compare.compare)
 app.command(cls=SectionedCommand)(judge.judge)
 app.command(cls=SectionedCommand)(doctor.doctor)
 app.command(cls=SectionedCommand)(strategies.strategies)

@@ -38,12 +38,12 @@ def build(run: Run) -> str:
     manifest = run.manifest
     about = ", ".join(filter(None, [run_facts.server_labels(manifest), run_facts.when(manifest)]))
     headline, others = clauses(view)
-    parts = [f"### {_plain(run_facts.run_name(manifest))}: {_plain(headline)}"]
-    parts += [f"> **{caution.title}.** {_plain(caution.text)}" for caution in cautions(view)]
+    parts = [f"### {plain(run_facts.run_name(manifest))}: {plain(headline)}"]
+    parts += [f"> **{caution.title}.** {plain(caution.text)}" for caution in cautions(view)]
     unsafe, evidence = unsafe_and_evidence(view)
-    points = [f"- ✕ **UNSAFE** {_plain(remark.sentence)}." for remark in unsafe]
-    points += [f"- {_plain(clause)}" for clause in others]
-    points += [f"- {_plain(f'{remark.subject}, as expected: {remark.reason}.')}" for remark in evidence]
+    points = [f"- ✕ **UNSAFE** {plain(remark.sentence)}." for remark in unsafe]
+    points += [f"- {plain(clause)}" for clause in others]
+    points += [f"- {plain(f'{remark.subject}, as expected: {remark.reason}.')}" for remark in evidence]
     if points:
         parts.append("\n".join(points))
     if view.cells:
@@ -61,36 +61,36 @@ def _ranking(view: View, loads: Sequence[LoadEntries]) -> list[str]:
     for load in loads:
         if room <= 0:
             break
-        lines = [_row(titles), _row(["--:" if numeric else ":--" for numeric in right])]
-        lines += [_row(_cells(entry, columns)) for entry in load.entries[:room]]
+        lines = [table_row(titles), table_row(["--:" if numeric else ":--" for numeric in right])]
+        lines += [table_row(_cells(entry, columns)) for entry in load.entries[:room]]
         room -= len(load.entries)
-        parts += [f"**{_plain(load.text)}**"] if load.text else []
+        parts += [f"**{plain(load.text)}**"] if load.text else []
         parts.append("\n".join(lines))
     left = sum(len(load.entries) for load in loads) - SHOWN_ROWS
     if left > 0:
         parts.append(f"{plural(left, 'further cell')} in the report.")
     if any(is_pooled(cell.row, column) for cell in view.cells for _, column in QUANTILES):
-        parts.append(_plain(f"{POOLED_MEANS}."))
+        parts.append(plain(f"{POOLED_MEANS}."))
     return parts
 
 
 def _cells(entry: Entry, columns: Sequence[tuple[str, str]]) -> list[str]:
     cell = entry.cell
-    name = _plain(entry.name)
+    name = plain(entry.name)
     return [
         entry.place or "-",
         f"~~{name}~~" if cell.breaks_exclusion else name,
         f"{VERDICT_SYMBOLS[cell.verdict]} {cell.verdict}{', generator was late' if entry.is_late else ''}",
         _figure(entry, "safe_grants_per_s") + _granted(entry),
         *(_figure(entry, column) for _, column in columns),
-        _plain(entry.reason),
+        plain(entry.reason),
     ]
 
 
 def _figure(entry: Entry, column: str) -> str:
     is_quantile = column in {name for _, name in QUANTILES}
     row, text = entry.cell.row, COLUMNS[column].format.text(entry.cell.number(column))
-    text = _plain(quantile_text(row, column) if is_quantile else text)
+    text = plain(quantile_text(row, column) if is_quantile else text)
     return f"**{text}**" if column == entry.bold else text
 
 
@@ -110,14 +110,15 @@ def _method(run: Run, about: str) -> str:
         for backend, caught, found in controls
     )
     seed = f"seed {run_facts.say(run.manifest.get('seed'))}"
-    line = "Measured on " + ", ".join(_plain(part) for part in filter(None, [about, seed, control])) + "."
+    line = "Measured on " + ", ".join(plain(part) for part in filter(None, [about, seed, control])) + "."
     return f"{line}\n\n```sh\n{command}\n```" if command and "```" not in command else line
 
 
-def _row(texts: Sequence[str]) -> str:
+def table_row(texts: Sequence[str]) -> str:
+    """A row of a table; the texts are Markdown already."""
     return f"| {' | '.join(texts)} |"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """`text` that Markdown shows as it is, in a table too."""
     return re.sub(r"([\\`*_{}\[\]<>|~#])", r"\\\1", text).replace("\n", " ")

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -54,8 +55,37 @@ AFTER_CHARTS: tuple[Render, ...] = (database.render, violations.render, method.r
 def build(run: Run) -> str:
     """The whole of `report.html`."""
     view = make_view(run)
-    first, before = answer.render(view), _rendered(BEFORE_CHARTS, view)
-    charts, after = _rendered(CHARTS if view.measured else (), view), _rendered(AFTER_CHARTS, view)
+    manifest = run.manifest
+    head = Head(run_facts.run_name(manifest), run_facts.when(manifest), run_facts.server_labels(manifest))
+    return assemble(
+        view,
+        head,
+        answer.render(view),
+        before=_rendered(BEFORE_CHARTS, view),
+        charts=rendered_charts(view),
+        after=_rendered(AFTER_CHARTS, view),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The line on top of a page."""
+
+    name: str
+    when: str
+    servers: str
+
+
+def assemble(
+    view: View,
+    head: Head,
+    first: Section,
+    *,
+    before: Sequence[Section],
+    charts: Sequence[Section],
+    after: Sequence[Section],
+) -> str:
+    """A whole page of these sections. The legend of the charts has the lines of `view`."""
     figures = {
         figure.id: {"data": figure.data, "layout": figure.layout}
         for section in charts
@@ -65,12 +95,11 @@ def build(run: Run) -> str:
     scripts = {name: asset(path) for name, path in SCRIPTS.items()}
     if figures:
         scripts["plotly"] = asset(PLOTLY)
-    manifest = run.manifest
     page = fill(
         "page.html",
-        name=run_facts.run_name(manifest),
-        when=run_facts.when(manifest),
-        servers=run_facts.server_labels(manifest),
+        name=head.name,
+        when=head.when,
+        servers=head.servers,
         answer=first,
         before=before,
         charts=charts,
@@ -81,10 +110,15 @@ def build(run: Run) -> str:
         style=Markup(asset("assets/page.css")),
         scripts={name: Markup(text) for name, text in scripts.items()},
         policy=policy(list(scripts.values())),
-        version=str((manifest.get("versions") or {}).get("pybench") or ""),
+        version=str((view.run.manifest.get("versions") or {}).get("pybench") or ""),
     )
     # Plain text from here on: as markup it would escape whatever it is joined with.
     return str(page)
+
+
+def rendered_charts(view: View) -> list[Section]:
+    """The sections with charts; none for a run that measured nothing."""
+    return _rendered(CHARTS if view.measured else (), view)
 
 
 def _rendered(renders: Sequence[Render], view: View) -> list[Section]:

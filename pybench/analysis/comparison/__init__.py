@@ -17,12 +17,12 @@ from pybench.analysis.comparison.claims import (
     LongerWait,
     Out,
     Place,
-    Ratio,
     Standing,
     Step,
     TieBreak,
 )
 from pybench.analysis.comparison.ranking import compare_locks
+from pybench.analysis.significance import Ratio
 
 __all__ = [
     "Basis",

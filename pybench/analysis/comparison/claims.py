@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from pybench.analysis.significance import Ratio
 from pybench.matrix.conditions import AxisValue, Conditions
 
 
@@ -65,19 +66,6 @@ class Figure(StrEnum):
     def least_is_best(self) -> bool:
         """Whether the lower of two values is the better one."""
         return self not in {Figure.THROUGHPUT, Figure.FAIRNESS, Figure.PROMISE}
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """How many times better one lock's figure is than another's, over the blocks in which both were measured."""
-
-    value: float
-    """The geometric mean over blocks."""
-    low: float
-    high: float
-    confidence: float
-    """The confidence of the interval from `low` to `high`: 0.95, or higher where the run has many comparisons."""
-    blocks: int
 
 
 @dataclass(frozen=True, slots=True)

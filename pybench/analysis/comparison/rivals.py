@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from pybench.analysis.comparison.claims import Figure, LongerWait, Ratio
+from pybench.analysis.comparison.claims import Figure, LongerWait
 from pybench.analysis.comparison.entrants import Entrant, LoadCells, Row
 from pybench.analysis.comparison.pairs import (
     ENOUGH_BLOCKS,
     TESTED,
     Sample,
-    Tested,
     compare_pairs,
     floor_of,
     paired_logs,
     positive,
 )
+from pybench.analysis.significance import Ratio, Tested
 from pybench.analysis.starvation import GIVES_UP, refused_share, serves_all, starving
 from pybench.numbers import missing
 

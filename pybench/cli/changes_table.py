@@ -1,0 +1,111 @@
+"""The comparison of two runs for a terminal: the answer, what differs, changed verdicts, and a line a cell.
+
+Columns that do not fit are dropped from the right and named below the table.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pybench.analysis.between_runs import Effect, Turn
+from pybench.analysis.between_runs.figures import FIGURES, THROUGHPUT
+from pybench.cli.output import UNBOUNDED, data_console, is_unbounded
+from pybench.numbers import NOT_AVAILABLE
+from pybench.report.changes_words import about, cell_effect, notes, ratio_text, short_ratio, turn_sentence, written
+
+if TYPE_CHECKING:
+    from pybench.analysis.between_runs import CellChange, RunChanges
+    from pybench.records import Run
+
+GAP = 2
+_UNBROKEN: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
+_STYLES = {Effect.FASTER: "green", Effect.SLOWER: "red", Effect.UNKNOWN: "dim", None: "dim"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    heading: str
+    text: Callable[[CellChange], str]
+    left: bool = False
+    is_kept: bool = False
+
+    def width(self, cells: Sequence[CellChange]) -> int:
+        return max(len(self.heading), *(len(self.text(one)) for one in cells))
+
+
+def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
+    """The whole of what `pybench compare` prints to stdout."""
+    console = data_console()
+
+    def say(text: str, style: str = "", indent: str = "  ") -> None:
+        for line in textwrap.wrap(text, console.width, subsequent_indent=indent, **_UNBROKEN) or [""]:
+            console.print(line, style=style, soft_wrap=True)
+
+    say(f"old: {about(old)}")
+    say(f"new: {about(new)}")
+    if changes.differences:
+        say("differs:")
+    for difference in changes.differences:
+        say(f"  {difference.text}", indent="      ")
+    say("")
+    say(changes.headline, style="bold")
+    for turned in changes.turns:
+        say(f"- {turn_sentence(turned)}", style="red" if turned.turn is Turn.REGRESSION else "")
+    if changes.cells:
+        say("")
+        columns, dropped = _fitting(changes.cells, UNBOUNDED if is_unbounded() else console.width)
+        widths = [column.width(changes.cells) for column in columns]
+        headings = _line([column.heading for column in columns], columns, widths)
+        console.print(headings, style="bold", soft_wrap=True)
+        console.print("-" * (sum(widths) + GAP * (len(widths) - 1)), style="dim", soft_wrap=True)
+        for one in changes.cells:
+            line = _line([column.text(one) for column in columns], columns, widths)
+            console.print(line, style=_STYLES.get(one.effect, ""), soft_wrap=True)
+        say("")
+        if dropped:
+            say(f"not shown at this width: {', '.join(dropped)} (--json has all)", style="dim")
+    for note in notes(changes):
+        say(note, style="dim")
+    text = console.file
+    assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
+    return text.getvalue()
+
+
+def _columns(cells: Sequence[CellChange]) -> list[_Column]:
+    def figure(column: str, text: Callable[[Any], str]) -> Callable[[CellChange], str]:
+        def of(one: CellChange) -> str:
+            change = one.figure(column)
+            return NOT_AVAILABLE if change is None else text(change)
+
+        return of
+
+    has_loads = any(one.load for one in cells)
+    first = THROUGHPUT
+    return [
+        _Column("lock", lambda one: one.lock, left=True, is_kept=True),
+        *([_Column("load", lambda one: one.load, left=True, is_kept=True)] if has_loads else []),
+        _Column("effect", cell_effect, left=True, is_kept=True),
+        _Column("old grants/s", figure(first, lambda change: written(change, change.old))),
+        _Column("new grants/s", figure(first, lambda change: written(change, change.new))),
+        _Column("ratio [interval]", figure(first, ratio_text)),
+        *(_Column(one.title, figure(one.column, short_ratio), left=True) for one in FIGURES if one.column != first),
+    ]
+
+
+def _fitting(cells: Sequence[CellChange], width: int) -> tuple[list[_Column], list[str]]:
+    columns, dropped = _columns(cells), list[str]()
+    while sum(column.width(cells) + GAP for column in columns) - GAP > width and not columns[-1].is_kept:
+        dropped.insert(0, columns.pop().heading)
+    return columns, dropped
+
+
+def _line(texts: Sequence[str], columns: Sequence[_Column], widths: Sequence[int]) -> str:
+    padded = [
+        text.ljust(width) if column.left else text.rjust(width)
+        for text, column, width in zip(texts, columns, widths, strict=True)
+    ]
+    return (" " * GAP).join(padded).rstrip()

@@ -1,0 +1,122 @@
+"""`pybench compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pybench.cli.options import AsJson
+from pybench.cli.output import data, data_json, say, shown_path
+
+if TYPE_CHECKING:
+    from pybench.analysis.between_runs import CellChange, FigureChange, RunChanges
+    from pybench.records import Run
+
+Old = Annotated[Path, typer.Argument(metavar="OLD", help="The run folder to compare with.")]
+New = Annotated[Path, typer.Argument(metavar="NEW", help="The run folder that may have changed.")]
+Band = Annotated[
+    str | None,
+    typer.Option(
+        "--band", metavar="PERCENT", help="Differences up to this share are none; 3% to 100% by figure if not given."
+    ),
+]
+Markdown = Annotated[Path | None, typer.Option("--md", metavar="FILE", help="Also write the comparison as Markdown.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with the charts of both runs.")
+]
+
+
+def compare(
+    old: Old, new: New, *, band: Band = None, md: Markdown = None, html: Html = None, as_json: AsJson = False
+) -> int:
+    """Compare two saved runs, cell by cell: verdicts first, then figures.
+
+    Cells are matched by lock and load. The runs were measured one after the other, so a difference may also come from
+    the machine: what else differs stands above the figures. Exits 0 whatever it finds.
+    """
+    from pybench.analysis.between_runs import compare_runs
+    from pybench.cli.changes_table import changes_text
+    from pybench.records import load
+    from pybench.report import changes_markdown, changes_page
+
+    runs = load(old), load(new)
+    changes = compare_runs(*runs, None if band is None else _share(band))
+    if as_json:
+        data_json(_object(changes, *runs))
+    else:
+        data(changes_text(changes, *runs))
+    for path, build in ((md, changes_markdown.build), (html, changes_page.build)):
+        if path is not None:
+            _write(path, build(changes, *runs))
+    return 0
+
+
+def _share(text: str) -> float:
+    """`5%` as 0.05. Raises InputError."""
+    from pybench.errors import InputError
+
+    try:
+        share = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= 10:
+        raise InputError(f"--band: {text!r} is not a percentage", hint="use a band above 0% such as --band 5%")
+    return share
+
+
+def _write(path: Path, text: str) -> None:
+    from pybench.records.atomic import absolute, explained, write_atomically
+
+    place = absolute(path)
+    with explained(place.parent):
+        write_atomically(place, text.encode("utf-8"))
+    say(f"written: {shown_path(place)}")
+
+
+def _object(changes: RunChanges, old: Run, new: Run) -> dict[str, Any]:
+    """A comparison as `--json` prints it; ratios are the new figure divided by the old one, n/a is None."""
+    from pybench.records.schema import SCHEMA
+
+    def run(one: Run) -> dict[str, Any]:
+        return {"name": one.manifest["name"], "folder": str(one.path), "started_at": one.manifest["started_at"]}
+
+    return {
+        "schema": SCHEMA,
+        "old": run(old),
+        "new": run(new),
+        "paired": False,
+        "headline": changes.headline,
+        "differences": [{"what": one.what, "old": one.old, "new": one.new} for one in changes.differences],
+        "cells": [_cell(one) for one in changes.cells],
+        "only_old": list(changes.only_old),
+        "only_new": list(changes.only_new),
+    }
+
+
+def _cell(one: CellChange) -> dict[str, Any]:
+    return {
+        "lock": one.lock,
+        "load": one.load,
+        "old_cell": one.old_cell,
+        "new_cell": one.new_cell,
+        "old_verdict": one.old_verdict.value,
+        "new_verdict": one.new_verdict.value,
+        "turn": None if one.turn is None else one.turn.value,
+        "effect": None if one.effect is None else one.effect.value,
+        "figures": {change.figure.column: _figure(change) for change in one.figures},
+    }
+
+
+def _figure(change: FigureChange) -> dict[str, Any]:
+    ratio = change.ratio
+    return {
+        "old": change.old,
+        "new": change.new,
+        "ratio": None if ratio is None else ratio.value,
+        "low": None if ratio is None else ratio.low,
+        "high": None if ratio is None else ratio.high,
+        "confidence": None if ratio is None else ratio.confidence,
+        "effect": change.effect.value,
+    }
