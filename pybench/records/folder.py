@@ -169,7 +169,7 @@ class RunFolder:
             for name, file in tables.FILES.items():
                 write_atomically(self.path / file, _parquet(getattr(gathered, name)))
             write_atomically(self.path / tables.VIOLATIONS, _json_lines(gathered.violations))
-            summary = run.summary.to_csv(index=False, float_format=CSV_DIGITS, lineterminator="\n")
+            summary = summary_csv(run)
             write_atomically(self.path / SUMMARY, summary.encode())
             histories.gather(self.path)
         self.update_manifest(status=status, finished_at=datetime.now(UTC).isoformat(timespec="seconds"))
@@ -202,3 +202,8 @@ def _occupied(path: Path) -> RecordError:
             hint=f"resume the run with --resume {path}, or choose another folder with --out",
         )
     return RecordError(f"{path} is not empty", hint="choose a new or an empty folder with --out")
+
+
+def summary_csv(run: Run) -> str:
+    """The text of `summary.csv`."""
+    return run.summary.to_csv(index=False, float_format=CSV_DIGITS, lineterminator="\n")
