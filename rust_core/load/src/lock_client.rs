@@ -18,6 +18,7 @@ mod entropy;
 mod leading;
 mod port;
 mod slots;
+mod specs;
 mod ticket;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use locks::{
     Action, AnyLock, CallId, Command, ConnectionKind, Event, Fence, KeyList, Lasts, LockMachine, Nanos, Outcome,
-    Refusal, Reply, Retry, RetryKind, ServerId, Spec, Strategy,
+    Refusal, Reply, ServerId, Strategy,
 };
 
 use super::engine::{Engine, Request};
@@ -12,21 +12,8 @@ use super::slots::Phase;
 use super::ticket::{Answer, Asked, Ticket};
 use crate::transport::{Outgoing, Sender, Transport};
 
-/// The pauses between attempts, where a program names no others.
-const PATIENT: Retry = Retry {
-    kind: RetryKind::FullJitter,
-    base: Nanos::from_millis(1),
-    factor: 2.0,
-    cap: Nanos::from_millis(50),
-    max_attempts: None,
-    max_wait: Nanos::ZERO,
-};
-
 /// The one call of a lock that its machine does not make. Machines count from 1.
 const TIME_LEFT: CallId = CallId(u64::MAX);
-
-/// Settings that are kept for the next lock with the same ttl and wait.
-const SPECS_KEPT: usize = 256;
 
 impl Engine {
     pub(super) fn handle(&mut self, request: Request, now: Nanos) {
@@ -52,7 +39,7 @@ impl Engine {
     }
 
     fn acquire(&mut self, ticket: Arc<Ticket>, now: Nanos) {
-        let spec = self.spec(&ticket);
+        let spec = self.specs.of(&ticket.wanted);
         let (strategy, names) = (self.strategy, self.names.clone());
         let chance = self.entropy.chance();
         let asking = Arc::clone(&ticket);
@@ -72,32 +59,6 @@ impl Engine {
             self.opening.push(index);
             self.arm(index);
         }
-    }
-
-    fn spec(&mut self, ticket: &Ticket) -> Arc<Spec> {
-        let (lease, wait) = (ticket.wanted.lease, ticket.wanted.wait);
-        if self.specs.len() >= SPECS_KEPT {
-            self.specs.clear();
-        }
-        let (servers, reply_timeout) = (self.servers, self.reply_timeout);
-        let retry = ticket.wanted.retry.unwrap_or(PATIENT);
-        let asks = (lease.ttl().0, wait.0, ticket.wanted.retry_bits());
-        let made = self.specs.entry(asks).or_insert_with(|| {
-            Arc::new(Spec {
-                servers,
-                lease,
-                reply_timeout,
-                retry: if wait == Nanos::ZERO {
-                    Retry::NONE
-                } else {
-                    Retry {
-                        max_wait: wait,
-                        ..retry
-                    }
-                },
-            })
-        });
-        Arc::clone(made)
     }
 
     /// A quorum is not asked before each connection had its chance to open: the first to open would be alone.

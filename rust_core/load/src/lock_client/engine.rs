@@ -3,16 +3,16 @@
 //! It has no workload, no window and no judge. `acting.rs` has what a program asks for, and what follows from an event
 //! of a machine.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use locks::{Actions, Event, LockMachine, Nanos, Reply, ServerId, Spec, Strategy};
+use locks::{Actions, Event, LockMachine, Nanos, Reply, ServerId, Strategy};
 use wire::GivenNames;
 
 use super::entropy::Entropy;
 use super::port::{Port, Wake};
 use super::slots::{Phase, Slots};
-use super::ticket::{Answer, Asked, RetryBits, Ticket};
+use super::specs::Specs;
+use super::ticket::{Answer, Asked, Ticket};
 use crate::clock;
 use crate::sockets::{Sockets, WAKE};
 use crate::timers::Timers;
@@ -43,8 +43,7 @@ pub(super) struct Engine {
     pub(super) opening: Vec<u32>,
     /// Connections that have neither been open nor failed since the start.
     pub(super) untried: Vec<u32>,
-    /// The settings of locks with the same ttl, wait and retry.
-    pub(super) specs: BTreeMap<(u64, u64, Option<RetryBits>), Arc<Spec>>,
+    pub(super) specs: Specs,
     pub(super) entropy: Entropy,
     /// Why a connection broke last.
     pub(super) broken_by: Option<String>,
@@ -87,7 +86,7 @@ impl Engine {
             slots: Slots::new(parts.most),
             opening: Vec::new(),
             untried: (0..parts.connections).collect(),
-            specs: BTreeMap::new(),
+            specs: Specs::new(parts.servers, parts.reply_timeout),
             entropy: Entropy::default(),
             broken_by: None,
             closing: None,

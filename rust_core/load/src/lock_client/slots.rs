@@ -226,4 +226,16 @@ mod tests {
         slots.get(index).phase = Phase::Held;
         assert_eq!((slots.of(&first), slots.of(&second)), (None, Some(index)));
     }
+
+    #[test]
+    fn only_servers_that_replied_to_the_present_attempt_make_a_majority() {
+        let mut heard = Heard::default();
+        heard.add(1, ServerId(0));
+        heard.add(1, ServerId(0));
+        assert!(!heard.is_majority(3), "one server, twice");
+        heard.add(1, ServerId(2));
+        assert!(heard.is_majority(3));
+        heard.add(2, ServerId(1));
+        assert!(!heard.is_majority(3), "a new attempt");
+    }
 }

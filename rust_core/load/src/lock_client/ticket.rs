@@ -80,24 +80,6 @@ pub struct Wanted {
     pub mode: Mode,
 }
 
-/// A retry policy without its `max_wait`, in a form that has an order.
-pub(super) type RetryBits = [u64; 5];
-
-impl Wanted {
-    pub(super) fn retry_bits(&self) -> Option<RetryBits> {
-        self.retry.map(|retry| {
-            let most = retry.max_attempts.map_or(u64::MAX, u64::from);
-            [
-                retry.kind as u64,
-                retry.base.0,
-                retry.factor.to_bits(),
-                retry.cap.0,
-                most,
-            ]
-        })
-    }
-}
-
 /// One lock, from its request to its end.
 #[derive(Debug)]
 pub struct Ticket {
