@@ -23,6 +23,7 @@ FLOORS = (
     "running",
     "doctor",
     "cli",
+    "pytest_plugin",
 )
 """The lowest first. The ground is the files that stand in `pybench/` itself."""
 PACKAGE = ROOT / "pybench"
