@@ -64,7 +64,7 @@ class Figures:
         )
         self._locks = Counter(
             "pybench_locks",
-            "Lock requests by strategy: granted, refused (held by another client), failed (its server), and locks lost.",
+            "Lock requests by strategy: granted, refused (held by another), failed (a server); locks lost.",
             ["strategy", "outcome"],
             registry=registry,
         )

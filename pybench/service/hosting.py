@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import starmap, zip_longest
 from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
@@ -66,7 +67,7 @@ def hosted(wanted: Wanted, settings: Settings, note: Callable[[str], None]) -> I
         redlock: list[Server] = []
         postgres: PostgresServer | None = None
         if wanted.redis is not None or wanted.names_none:
-            redis = pool.redis(_Group("redis", [wanted.redis] if wanted.redis else [], wanted.source))
+            redis = pool.redis(_Group("redis", _listed(wanted.redis), wanted.source))
         if wanted.redlock or wanted.names_none:
             count = len(wanted.redlock) or REDLOCK_SERVERS
             redlock = pool.redis(_Group("redlock", wanted.redlock, wanted.source), servers=count)
@@ -75,10 +76,7 @@ def hosted(wanted: Wanted, settings: Settings, note: Callable[[str], None]) -> I
         ready = replace(
             settings,
             redis=_place(redis[0], wanted.redis) if redis else None,
-            redlock=tuple(
-                _place(server, url)
-                for server, url in zip(redlock, wanted.redlock or [None] * len(redlock), strict=True)
-            ),
+            redlock=tuple(starmap(_place, zip_longest(redlock, wanted.redlock))),
             postgres=None if postgres is None else _place(postgres, wanted.postgres),
         )
         try:
@@ -103,10 +101,14 @@ def _place(server: AnyServer, given: SecretStr | None) -> Place:
     return Place(str(server.endpoint), None)
 
 
+def _listed(url: SecretStr | None) -> list[SecretStr]:
+    return [] if url is None else [url]
+
+
 def _postgres(
     pool: ServerPool, wanted: Wanted, settings: Settings, note: Callable[[str], None]
 ) -> PostgresServer | None:
-    urls = [wanted.postgres] if wanted.postgres is not None else []
+    urls = _listed(wanted.postgres)
     sessions = 0 if urls else SESSIONS * settings.workers
     try:
         return pool.postgres(_Group("postgres", urls, wanted.source), sessions=sessions)

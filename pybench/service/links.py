@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -152,13 +153,13 @@ class RedisLink:
             if self._wire is None:
                 with contextlib.suppress(LinkLost, LinkRefused):
                     await self._connect()
-                await asyncio.sleep(REOPEN_S if self._wire is None else PING_S)
+                await asyncio.sleep(PING_S if self.is_up else REOPEN_S)
                 continue
             try:
                 async with asyncio.timeout(REPLY_S):
-                    began = asyncio.get_running_loop().time()
+                    began = time.perf_counter()
                     await self._wire.ask(("PING",))
-                    self.latency_s = asyncio.get_running_loop().time() - began
+                    self.latency_s = time.perf_counter() - began
             except (TimeoutError, LinkLost, LinkRefused):
                 if self._wire is not None:
                     self._wire.abort()
@@ -175,7 +176,7 @@ class RedisLink:
                     wire.abort()
                     raise
         except (OSError, TimeoutError) as error:
-            raise LinkLost(f"{self._endpoint}: {error or 'no answer'}", was_sent=False) from None
+            raise LinkLost(f"{self._endpoint}: {str(error) or 'no answer'}", was_sent=False) from None
         self._wire = wire
         self.is_up = True
 
@@ -184,7 +185,7 @@ class RedisLink:
         if where.unix is not None:
             _, wire = await loop.create_unix_connection(self._new_wire, where.unix)
         else:
-            _, wire = await loop.create_connection(self._new_wire, where.host, where.port)
+            _, wire = await loop.create_connection(self._new_wire, where.host or "", where.port)
         return wire
 
     def _new_wire(self) -> _Wire:

@@ -67,25 +67,23 @@ class Locks:
 
     async def _acquired(self, call: Call, strategy: Strategy, name: str, wait_ns: int) -> Lock:
         """The lock, which is held. Raises Locked or Problem."""
+        client = self._strategies.client_of(strategy)
         breaker = strategy.breaker
         breaker.check()
         figures = self._figures
+        if strategy.up < strategy.needed:
+            breaker.failed()
+            figures.lock_failed(strategy.name)
+            raise _lost(strategy)
+        strategy.waiting.add(call)
+        figures.waiting(1)
         try:
-            if strategy.up < strategy.needed:
-                raise self._lost(strategy)
-            client = self._strategies.client_of(strategy)
-            strategy.waiting.add(call)
-            figures.waiting(1)
-            try:
-                lock = await Retries(client, name, call.limits, wait_ns).acquired()
-            finally:
-                figures.waiting(-1)
-                strategy.waiting.discard(call)
+            lock = await Retries(client, name, call.limits, wait_ns).acquired()
         except NotAcquired as refused:
             if isinstance(refused, NoQuorum) and strategy.up < strategy.needed:
                 breaker.failed()
                 figures.lock_failed(strategy.name)
-                raise self._lost(strategy) from None
+                raise _lost(strategy) from None
             breaker.worked()
             figures.refused(strategy.name)
             raise Locked(refused.time_left) from None
@@ -93,10 +91,6 @@ class Locks:
             breaker.failed()
             figures.lock_failed(strategy.name)
             raise unavailable(error.message) from None
-        except Problem:
-            breaker.failed()
-            figures.lock_failed(strategy.name)
-            raise
         except asyncio.CancelledError:
             if call.cut is Cut.SERVER_LOST:
                 breaker.failed()
@@ -107,6 +101,9 @@ class Locks:
         except BaseException:
             breaker.left()
             raise
+        finally:
+            figures.waiting(-1)
+            strategy.waiting.discard(call)
         breaker.worked()
         figures.granted(strategy.name)
         return lock
@@ -124,11 +121,13 @@ class Locks:
             return error
         return None
 
-    def _lost(self, strategy: Strategy) -> Problem:
-        if len(strategy.servers) > 1:
-            message = f"{strategy.up} of {len(strategy.servers)} servers answer, and {strategy.needed} are needed"
-            return Problem(503, "Quorum not reached", message, retry_s=1)
-        return unavailable(f"the server of {strategy.text} does not answer")
+
+def _lost(strategy: Strategy) -> Problem:
+    """What a request is told whose lock has too few servers."""
+    if len(strategy.servers) > 1:
+        message = f"{strategy.up} of {len(strategy.servers)} servers answer, and {strategy.needed} are needed"
+        return Problem(503, "Quorum not reached", message, retry_s=1)
+    return unavailable(f"the server of {strategy.text} does not answer")
 
 
 def server_lost(strategies: Strategies) -> None:

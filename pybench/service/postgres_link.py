@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -58,18 +59,17 @@ class PostgresLink:
             await self._session.close()
 
     async def _keep(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             if self._session is None:
                 with contextlib.suppress(LinkLost):
                     await self._connect()
-                await asyncio.sleep(REOPEN_S if self._session is None else PING_S)
+                await asyncio.sleep(PING_S if self.is_up else REOPEN_S)
                 continue
             try:
                 async with asyncio.timeout(REPLY_S):
-                    began = loop.time()
+                    began = time.perf_counter()
                     await self._session.execute(b"SELECT 1")
-                    self.latency_s = loop.time() - began
+                    self.latency_s = time.perf_counter() - began
             except (TimeoutError, psycopg.Error):
                 await self._lost()
             await asyncio.sleep(PING_S)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pybench.errors import InputError
 from pybench.lock_client import LockClient
@@ -16,6 +16,9 @@ from pybench.service.answers import Problem, busy, invalid
 from pybench.service.breaker import Breaker
 from pybench.service.settings import Place, Settings
 from pybench.strategies import CATALOGUE, Arguments, ServerKind, parse_strategy, strategy_text
+
+if TYPE_CHECKING:
+    from pybench.service.calls import Call
 
 MOST_CLIENTS: Final = 32
 """In one process. Each has a thread, and a connection to each of its servers."""
@@ -52,7 +55,7 @@ class Strategy:
         self.needed: Final = needed
         """How many of its servers have to answer."""
         self.breaker: Final = breaker
-        self.waiting: Final[set[object]] = set()
+        self.waiting: Final[set[Call]] = set()
         self.holding = 0
         self.client: LockClient | None = None
         self._urls = [place.url for place, _ in places]

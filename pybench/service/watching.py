@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 class Link(Protocol):
     """What health, figures and locks see of a server."""
 
-    address: str | None
+    @property
+    def address(self) -> str | None:
+        """Without credentials; None for a server that pybench started."""
+
     is_up: bool
     latency_s: float | None
     product: str | None
