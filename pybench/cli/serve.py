@@ -84,13 +84,14 @@ def serve(
         raise InputError("--stock-row-lock and --stock-constraint are about Postgres", hint="add --stock postgres")
     wanted = _wanted(redis, redlock, postgres, servers)
     _must_hold(stock, wanted)
-    prefix, schema = new_names()
+    prefix, schema, lock_schema = new_names()
     settings = Settings(
         redis=None,
         redlock=(),
         postgres=None,
         prefix=prefix,
         schema=schema,
+        lock_schema=lock_schema,
         stock=cast("StockKind", stock),
         row_lock=stock_row_lock,
         constraint=stock_constraint,

@@ -60,7 +60,7 @@ class Limits:
     work_ns: int | None
     wait_ns: int | None
     ttl: str
-    retry: Retry | None
+    retry: str | None
 
 
 NO_LIMITS: Final = Limits(None, None, DEFAULT_TTL, None)
@@ -110,7 +110,7 @@ def _length(name: str, given: dict[str, str], *, lowest: int, highest: int) -> i
     return ns
 
 
-def _retry(text: str | None) -> Retry | None:
+def _retry(text: str | None) -> str | None:
     if text is None:
         return None
     try:
@@ -119,7 +119,7 @@ def _retry(text: str | None) -> Retry | None:
         raise invalid(f"{problem.message}: {problem.hint}" if problem.hint else problem.message) from None
     if policy.kind != "none" and policy.base_ns < SHORTEST_PAUSE_NS:
         raise invalid(f"the base of retry is at least {format_duration(SHORTEST_PAUSE_NS)}")
-    return policy
+    return policy.text
 
 
 class Call:

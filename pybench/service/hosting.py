@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import starmap, zip_longest
 from typing import TYPE_CHECKING, Final
@@ -80,7 +80,7 @@ def hosted(wanted: Wanted, settings: Settings, note: Callable[[str], None]) -> I
             postgres=None if postgres is None else _place(postgres, wanted.postgres),
         )
         try:
-            with _schema(postgres, ready):
+            with _schemas(postgres, ready, note):
                 yield ready
         finally:
             for server in [*redis, *redlock]:
@@ -88,10 +88,11 @@ def hosted(wanted: Wanted, settings: Settings, note: Callable[[str], None]) -> I
                     _remove_keys(server, settings.prefix, note)
 
 
-def new_names() -> tuple[str, str]:
-    """The prefix of the keys of a new service, and the name of its schema."""
+def new_names() -> tuple[str, str, str]:
+    """The prefix of the keys of a new service, and the names of its two schemas: of the stock, and of locks."""
     own = secrets.token_hex(4)
-    return f"pybench:serve-{own}:", f"pybench_{own}_serve"
+    # As `servers.postgres.schema.schema_name` has them, without psycopg, which takes 0.1 s to load.
+    return f"pybench:serve-{own}:", f"pybench_{own}_stock", f"pybench_{own}_locks"
 
 
 def _place(server: AnyServer, given: SecretStr | None) -> Place:
@@ -120,19 +121,23 @@ def _postgres(
 
 
 @contextmanager
-def _schema(server: PostgresServer | None, settings: Settings) -> Iterator[None]:
-    """The schema of the stock, where the stock is in Postgres."""
-    if server is None or settings.stock != "postgres":
+def _schemas(server: PostgresServer | None, settings: Settings, note: Callable[[str], None]) -> Iterator[None]:
+    """The schema of the stock, where the stock is in Postgres, and that of locks that are rows."""
+    if server is None:
         yield
         return
-    from pybench.service.schema import create_schema, drop_schema
+    from pybench.service.schemas import create_lock_schema, create_stock_schema, drop_schemas
 
-    create_schema(server, settings)
     try:
+        if settings.stock == "postgres":
+            create_stock_schema(server, settings)
+        create_lock_schema(server, settings)
         yield
     finally:
-        with suppress(ServerError):
-            drop_schema(server, settings.schema)
+        try:
+            drop_schemas(server, settings)
+        except ServerError as error:
+            note(f"the schemas {settings.schema} and {settings.lock_schema} were not dropped: {error.message}")
 
 
 def _remove_keys(server: Server, prefix: str, note: Callable[[str], None]) -> None:

@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pybench.lock_client import LockError, LockLost, NoQuorum, NotAcquired
-from pybench.service.answers import Problem, unavailable
+from pybench.service.answers import Problem, invalid, unavailable
 from pybench.service.calls import Call, Cut
-from pybench.service.retries import Retries
 from pybench.service.strategies import Strategies, Strategy
 
 if TYPE_CHECKING:
@@ -78,12 +77,14 @@ class Locks:
         strategy.waiting.add(call)
         figures.waiting(1)
         try:
-            lock = await Retries(client, name, call.limits, wait_ns).acquired()
+            limits = call.limits
+            lock = client.lock(name, ttl=limits.ttl, wait=f"{wait_ns}ns", retry=limits.retry)
+            await lock.__aenter__()
+        except NoQuorum as error:
+            breaker.failed()
+            figures.lock_failed(strategy.name)
+            raise _no_quorum(error.message) from None
         except NotAcquired as refused:
-            if isinstance(refused, NoQuorum) and strategy.up < strategy.needed:
-                breaker.failed()
-                figures.lock_failed(strategy.name)
-                raise _lost(strategy) from None
             breaker.worked()
             figures.refused(strategy.name)
             raise Locked(refused.time_left) from None
@@ -98,6 +99,10 @@ class Locks:
             else:
                 breaker.left()
             raise
+        except ValueError as error:
+            # A lease that this strategy cannot have.
+            breaker.left()
+            raise invalid(str(error)) from None
         except BaseException:
             breaker.left()
             raise
@@ -125,9 +130,12 @@ class Locks:
 def _lost(strategy: Strategy) -> Problem:
     """What a request is told whose lock has too few servers."""
     if len(strategy.servers) > 1:
-        message = f"{strategy.up} of {len(strategy.servers)} servers answer, and {strategy.needed} are needed"
-        return Problem(503, "Quorum not reached", message, retry_s=1)
+        return _no_quorum(f"{strategy.up} of {len(strategy.servers)} servers answer, and {strategy.needed} are needed")
     return unavailable(f"the server of {strategy.text} does not answer")
+
+
+def _no_quorum(message: str) -> Problem:
+    return Problem(503, "Quorum not reached", message, retry_s=1)
 
 
 def server_lost(strategies: Strategies) -> None:

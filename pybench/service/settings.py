@@ -37,7 +37,9 @@ class Settings:
     prefix: str
     """Of every key on Redis."""
     schema: str
-    """On Postgres, where the stock lives there."""
+    """On Postgres, for the stock if it lives there."""
+    lock_schema: str
+    """On Postgres, for locks that are rows of a table."""
     stock: StockKind = "redis"
     row_lock: bool = False
     constraint: bool = False
@@ -49,6 +51,11 @@ class Settings:
     """Requests at once in each process."""
     workers: int = 1
     log_level: LogLevel = "info"
+
+    @property
+    def table(self) -> str:
+        """The table of locks that are rows, as statements say it."""
+        return f'"{self.lock_schema}"."locks"'
 
     def to_json(self) -> str:
         """For a worker, with passwords."""

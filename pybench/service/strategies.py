@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pybench.errors import InputError
-from pybench.lock_client import LockClient
+from pybench.lock_client import LockClient, MeasuredLockClient
 from pybench.service.answers import Problem, busy, invalid
 from pybench.service.breaker import Breaker
 from pybench.service.settings import Place, Settings
@@ -31,7 +31,6 @@ _TEXTS_KEPT = 1_000
 _NO_LOCK = {
     "pg-optimistic": "it keeps nobody out: it repeats the work, and a request does its work once",
     "pg-serializable": "it keeps nobody out: it repeats the work, and a request does its work once",
-    "layered": "it keeps nobody out by itself: it guards rows of its own table, and not the stock",
 }
 
 
@@ -43,22 +42,29 @@ class Watched(Protocol):
         """Whether it answers."""
 
 
+class Server(NamedTuple):
+    """A server of the service."""
+
+    place: Place
+    watched: Watched
+
+
 class Strategy:
     """A strategy with its servers, its client, and the requests that wait for its locks."""
 
     def __init__(
-        self, text: str, name: str, places: Sequence[tuple[Place, Watched]], *, needed: int, breaker: Breaker
+        self, text: str, name: str, servers: Mapping[ServerKind, Sequence[Server]], *, needed: int, breaker: Breaker
     ) -> None:
         self.text: Final = text
         self.name: Final = name
-        self.servers: Final = tuple(watched for _, watched in places)
+        self.servers: Final = tuple(server.watched for some in servers.values() for server in some)
         self.needed: Final = needed
         """How many of its servers have to answer."""
         self.breaker: Final = breaker
         self.waiting: Final[set[Call]] = set()
         self.holding = 0
         self.client: LockClient | None = None
-        self._urls = [place.url for place, _ in places]
+        self._urls = {kind: [server.place.url for server in some] for kind, some in servers.items()}
 
     @property
     def takes_lock(self) -> bool:
@@ -75,11 +81,16 @@ class Strategy:
         """How many of its servers answer."""
         return sum(server.is_up for server in self.servers)
 
-    def new_client(self) -> LockClient:
-        """A client of its servers. Raises ValueError for a strategy that a client does not take."""
-        if CATALOGUE[self.name].server_kinds == (ServerKind.POSTGRES,):
-            return LockClient(self.text, postgres=self._urls[0], connections=CONNECTIONS)
-        return LockClient(self.text, redis=self._urls, connections=CONNECTIONS)
+    def new_client(self, table: str) -> LockClient:
+        """A client of its servers; `table` is that of locks that are rows. Raises ValueError."""
+        redis, postgres = self._urls.get(ServerKind.REDIS), self._urls.get(ServerKind.POSTGRES)
+        return MeasuredLockClient(
+            self.text,
+            redis=redis,
+            postgres=postgres[0] if postgres else None,
+            connections=CONNECTIONS,
+            table=table if CATALOGUE[self.name].uses_rows else None,
+        )
 
 
 class Strategies:
@@ -87,13 +98,13 @@ class Strategies:
 
     def __init__(self, settings: Settings, watched: Mapping[str, Sequence[Watched]]) -> None:
         """`watched` has the servers of each role: `redis`, `redlock`, `postgres`."""
-        self._places: dict[str, list[tuple[Place, Watched]]] = {
-            "redis": [] if settings.redis is None else list(zip([settings.redis], watched["redis"], strict=True)),
-            "redlock": list(zip(settings.redlock, watched["redlock"], strict=True)),
-            "postgres": []
-            if settings.postgres is None
-            else list(zip([settings.postgres], watched["postgres"], strict=True)),
+        places = {
+            "redis": [] if settings.redis is None else [settings.redis],
+            "redlock": settings.redlock,
+            "postgres": [] if settings.postgres is None else [settings.postgres],
         }
+        self._servers = {role: list(map(Server, some, watched[role])) for role, some in places.items()}
+        self._table = settings.table
         self._breaker_after = settings.breaker
         self._texts: dict[str, Strategy] = {}
         self._strategies: dict[str, Strategy] = {}
@@ -121,7 +132,7 @@ class Strategies:
         if client is None:
             self._make_room()
             try:
-                client = strategy.client = strategy.new_client()
+                client = strategy.client = strategy.new_client(self._table)
             except ValueError as error:
                 raise invalid(str(error)) from None
         else:
@@ -157,36 +168,32 @@ class Strategies:
             raise invalid(f"{problem.message}: {problem.hint}" if problem.hint else problem.message) from None
         if name in _NO_LOCK:
             raise Problem(422, "Strategy refused", f"{name} is no lock for a request: {_NO_LOCK[name]}")
-        places = self._servers_of(name, arguments)
         entry = CATALOGUE[name]
+        servers = {kind: self._servers_of(name, kind, arguments) for kind in entry.server_kinds}
+        count = sum(map(len, servers.values()))
         if entry.argument("nodes", arguments) is not None:
-            arguments = tuple(sorted({**dict(arguments), "nodes": len(places)}.items()))
+            arguments = tuple(sorted({**dict(arguments), "nodes": count}.items()))
         full = strategy_text(name, arguments)
         known = self._strategies.get(full)
         if known is None:
-            # A lock of several servers that is no quorum needs them all.
-            needed = len(places) // 2 + 1 if "redlock" in name else len(places)
-            known = Strategy(full, name, places, needed=needed, breaker=Breaker(self._breaker_after))
+            # A lock of several servers that is no quorum, such as one of Redis and Postgres, needs them all.
+            needed = count if entry.argument("nodes", arguments) is None else count // 2 + 1
+            known = Strategy(full, name, servers, needed=needed, breaker=Breaker(self._breaker_after))
             if len(self._strategies) >= _TEXTS_KEPT:
                 self._strategies = {one.text: one for one in self._open}
             self._strategies[full] = known
         return known
 
-    def _servers_of(self, name: str, arguments: Arguments) -> list[tuple[Place, Watched]]:
-        """The servers of a strategy. Raises Problem where the service has none, or too few."""
+    def _servers_of(self, name: str, kind: ServerKind, arguments: Arguments) -> list[Server]:
+        """The servers of a kind that a strategy uses. Raises Problem where the service has none, or too few."""
         entry = CATALOGUE[name]
-        if not entry.server_kinds:
-            return []
-        if entry.server_kinds == (ServerKind.POSTGRES,):
-            role, needed = "postgres", 1
-        elif entry.argument("nodes", arguments) is None:
-            role, needed = "redis", 1
-        else:
-            there = len(self._places["redlock"])
+        role, needed = kind.value, 1
+        if kind is ServerKind.REDIS and entry.argument("nodes", arguments) is not None and not entry.spreads_keys:
             role = "redlock"
+            there = len(self._servers[role])
             needed = entry.servers(arguments) if "nodes" in dict(arguments) else max(1, there)
-        places = self._places[role]
-        if len(places) < needed:
-            message = f"{name} needs {needed} server{'s' if needed > 1 else ''}, and the service has {len(places)}"
+        servers = self._servers[role]
+        if len(servers) < needed:
+            message = f"{name} needs {needed} server{'s' if needed > 1 else ''}, and the service has {len(servers)}"
             raise Problem(422, "Strategy refused", f"{message}: start it with --{role}")
-        return places[:needed]
+        return servers[:needed]
