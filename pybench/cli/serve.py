@@ -119,7 +119,7 @@ def _serve(host: str, port: int, wanted: Wanted, settings: Settings) -> int:
             say(f"serving on {address} (documents: {address}/docs); Ctrl-C ends")
 
         if settings.workers == 1:
-            orderly = serve(ready, listening, on_ready=on_ready)
+            orderly = serve(ready, listening, on_ready)
         else:
             orderly = Workers(ready, listening).serve(on_ready)
     return Exit.OK if orderly else Exit.INTERRUPTED

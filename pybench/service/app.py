@@ -47,7 +47,11 @@ class Service:
             LOCKS_PATH: Route("/api/locks/{strategy}/{resource}", POST=lock_routes.answer),
         }
         behind = cast("Application", application_behind(self._servers, figures))
-        return Front(self._settings, routes, behind, figures, self._log)
+        return Front(self._settings, {**routes, **self.more_routes()}, behind, figures, self._log)
+
+    def more_routes(self) -> dict[str, Route]:
+        """None; a benchmark compares with a route of its own."""
+        return {}
 
     def stop_waiting(self) -> None:
         """Refuse the requests that wait for a lock: the service ends."""

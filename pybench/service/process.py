@@ -52,7 +52,12 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(settings: Settings, listening: socket.socket, *, on_ready: Callable[[], None] = lambda: None) -> bool:
+NewService = Callable[[Settings, Log], Service]
+
+
+def serve(
+    settings: Settings, listening: socket.socket, on_ready: Callable[[], None], new_service: NewService = Service
+) -> bool:
     """Serve until a signal; whether the end was orderly.
 
     `on_ready` is called when all servers have answered and requests are taken. Raises ServerError when a server does
@@ -82,7 +87,7 @@ def serve(settings: Settings, listening: socket.socket, *, on_ready: Callable[[]
         logger.propagate = False
     try:
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            return runner.run(_serve(settings, config, listening, log, on_ready))
+            return runner.run(_serve(new_service(settings, log), config, listening, on_ready))
     finally:
         for logger in loggers:
             logger.removeHandler(forward)
@@ -90,9 +95,8 @@ def serve(settings: Settings, listening: socket.socket, *, on_ready: Callable[[]
 
 
 async def _serve(
-    settings: Settings, config: uvicorn.Config, listening: socket.socket, log: Log, on_ready: Callable[[], None]
+    service: Service, config: uvicorn.Config, listening: socket.socket, on_ready: Callable[[], None]
 ) -> bool:
-    service = Service(settings, log)
     server = _Server(config, service)
     loop = asyncio.get_running_loop()
     taken = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

@@ -28,7 +28,7 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="pybench-parent", daemon=True).start()
     try:
-        serve(settings, listening, on_ready=_ready)
+        serve(settings, listening, _ready)
     except PybenchError as error:
         sys.stderr.write(f"error: {error}\n")
         return FAILED
