@@ -29,13 +29,14 @@ class Service:
         self._log = log
         self._servers = Servers(settings)
         self._strategies = Strategies(settings, self._servers.by_role)
+        self._figures = Figures(self._servers)
         self._stock: MarkedStock | None = None
 
     async def open(self) -> Application:
         """Connect to all servers; the application. Raises ServerError."""
         await self._servers.open(lambda: server_lost(self._strategies))
         stock = self._stock = await self._new_stock()
-        figures = Figures(self._servers)
+        figures = self._figures
         locks = Locks(self._strategies, self._settings.prefix, figures)
         purchases = Purchases(self._settings, locks, stock, stock)
         lock_routes = LockRoutes(self._settings, locks, stock)
@@ -63,6 +64,7 @@ class Service:
         if self._stock is not None:
             await self._stock.close()
         await self._servers.close()
+        self._figures.write()
 
     async def _new_stock(self) -> MarkedStock:
         if self._settings.stock == "redis":

@@ -51,7 +51,6 @@ class _Wire(asyncio.Protocol):
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._reader: Any = hiredis.Reader(protocolError=LinkRefused, replyError=LinkRefused)
         self._awaited: deque[asyncio.Future[Any]] = deque()
-        self._unsent: list[bytes] = []
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._on_end = on_end
@@ -84,21 +83,14 @@ class _Wire(asyncio.Protocol):
             self.abort()
 
     def ask(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
-        """Send `command` with all others of this round of the loop."""
+        """Send `command`; uvloop writes all commands of a round of the loop at once."""
         future = self._loop.create_future()
         if self._transport is None or self._transport.get_write_buffer_size() > _UNSENT:
             future.set_exception(LinkLost("the server takes no commands", was_sent=False))
             return future
-        if not self._unsent:
-            self._loop.call_soon(self._flush)
-        self._unsent.append(hiredis.pack_command(command))
+        self._transport.write(hiredis.pack_command(command))
         self._awaited.append(future)
         return future
-
-    def _flush(self) -> None:
-        if self._transport is not None:
-            self._transport.write(b"".join(self._unsent))
-        self._unsent.clear()
 
     def abort(self) -> None:
         """Close at once: what waits for a reply fails."""

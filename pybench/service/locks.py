@@ -72,7 +72,7 @@ class Locks:
         figures = self._figures
         if strategy.up < strategy.needed:
             breaker.failed()
-            figures.lock_failed(strategy.name)
+            figures.lock(strategy.name, "failed")
             raise _lost(strategy)
         strategy.waiting.add(call)
         figures.waiting(1)
@@ -82,20 +82,20 @@ class Locks:
             await lock.__aenter__()
         except NoQuorum as error:
             breaker.failed()
-            figures.lock_failed(strategy.name)
+            figures.lock(strategy.name, "failed")
             raise _no_quorum(error.message) from None
         except NotAcquired as refused:
             breaker.worked()
-            figures.refused(strategy.name)
+            figures.lock(strategy.name, "refused")
             raise Locked(refused.time_left) from None
         except LockError as error:
             breaker.failed()
-            figures.lock_failed(strategy.name)
+            figures.lock(strategy.name, "failed")
             raise unavailable(error.message) from None
         except asyncio.CancelledError:
             if call.cut is Cut.SERVER_LOST:
                 breaker.failed()
-                figures.lock_failed(strategy.name)
+                figures.lock(strategy.name, "failed")
             else:
                 breaker.left()
             raise
@@ -110,7 +110,7 @@ class Locks:
             figures.waiting(-1)
             strategy.waiting.discard(call)
         breaker.worked()
-        figures.granted(strategy.name)
+        figures.lock(strategy.name, "granted")
         return lock
 
     async def _release(self, strategy: Strategy, lock: Lock) -> LockError | None:
@@ -118,11 +118,11 @@ class Locks:
         try:
             await lock.__aexit__(None, None, None)
         except LockLost as lost:
-            self._figures.lost(strategy.name)
+            self._figures.lock(strategy.name, "lost")
             return lost
         except LockError as error:
             strategy.breaker.failed()
-            self._figures.lock_failed(strategy.name)
+            self._figures.lock(strategy.name, "failed")
             return error
         return None
 

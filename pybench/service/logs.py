@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import sys
@@ -16,11 +15,12 @@ import time
 import traceback
 from typing import Final
 
+from pydantic_core import to_json
+
 from pybench.masking import masked_text
 from pybench.service.settings import LogLevel
 
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
-_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 class Log:
@@ -29,7 +29,7 @@ class Log:
     def __init__(self, level: LogLevel) -> None:
         self._level = LEVELS[level]
         self._lines: list[str] = []
-        self._base = {"pid": os.getpid()}
+        self._pid = os.getpid()
 
     def takes(self, level: LogLevel) -> bool:
         """Whether lines of this level are written."""
@@ -39,7 +39,8 @@ class Log:
         """Log one event."""
         if not self.takes(level):
             return
-        line = _encode({"time": round(time.time(), 6), "level": level, "event": event, **self._base, **fields})
+        told = {"time": round(time.time(), 6), "level": level, "event": event, "pid": self._pid, **fields}
+        line = to_json(told, fallback=str, inf_nan_mode="strings").decode()
         if not self._lines:
             try:
                 asyncio.get_running_loop().call_soon(self.flush)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -106,6 +107,9 @@ async def _serve(
     try:
         config.app = await service.open()
         config.load()
+        # What is there now stays: the collector need not look through it again and again.
+        gc.collect()
+        gc.freeze()
         ready = asyncio.create_task(_when_started(server, on_ready))
         await server.serve(sockets=[listening])
         ready.cancel()

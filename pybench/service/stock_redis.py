@@ -43,23 +43,23 @@ _DROP = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', 
 class RedisSale:
     """One purchase under way."""
 
-    __slots__ = ("_product", "_stock")
+    __slots__ = ("_key", "_stock")
 
     def __init__(self, stock: RedisStock, product: str) -> None:
         self._stock = stock
-        self._product = product
+        self._key = stock.key(product)
 
     async def read(self) -> int | None:
         """The stock; None for an unknown product. Raises StockLost."""
-        return await self._stock.read(self._product)
+        found = await self._stock.ask("GET", self._key)
+        return None if found is None else int(found)
 
     async def write(self, stock: int, _quantity: int, mark: Mark | None, answer: bytes) -> None:
         """Set the stock to what was computed from an earlier reading. Raises StockLost, StockRefused."""
-        key = self._stock.key(self._product)
         if mark is None:
-            await self._stock.ask("SET", key, stock, "EX", STOCK_KEPT_S)
+            await self._stock.ask("SET", self._key, stock, "EX", STOCK_KEPT_S)
             return
-        keys = (key, self._stock.mark_key(mark))
+        keys = (self._key, self._stock.mark_key(mark))
         done = mark.done(200, answer)
         if not await self._stock.ask("EVAL", _WRITE, 2, *keys, mark.pending, done, stock, STOCK_KEPT_S, KEPT_S):
             raise StockRefused(MARK_GONE)

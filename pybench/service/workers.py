@@ -115,7 +115,6 @@ class Workers:
         for stream in (worker.stdin, worker.stdout):
             if stream is not None:
                 stream.close()
-        _forget_gauges(self._folder, worker.pid)
 
     def _end(self) -> bool:
         """End all workers; whether all ended by themselves."""
@@ -135,10 +134,3 @@ class Workers:
             worker.wait()
             self._forget(worker)
         return orderly
-
-
-def _forget_gauges(folder: str, pid: int) -> None:
-    """A process that is gone has no requests that wait; what it counted stays."""
-    from prometheus_client import multiprocess
-
-    multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
