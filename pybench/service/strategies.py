@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pybench.errors import InputError
 from pybench.lock_client import LockClient, MeasuredLockClient
+from pybench.notation import parse_call
 from pybench.service.answers import Problem, busy, invalid
 from pybench.service.breaker import Breaker
 from pybench.service.settings import Place, Settings
-from pybench.strategies import CATALOGUE, Arguments, ServerKind, parse_strategy, strategy_text
+from pybench.strategies import CATALOGUE, Arguments, Scalar, ServerKind, parse_strategy, strategy_text
 
 if TYPE_CHECKING:
     from pybench.service.calls import Call
@@ -171,7 +172,9 @@ class Strategies:
         if name in _NO_LOCK:
             raise Problem(422, "Strategy refused", f"{name} is no lock for a request: {_NO_LOCK[name]}")
         entry = CATALOGUE[name]
-        servers = {kind: self._servers_of(name, kind, arguments) for kind in entry.server_kinds}
+        # The default number of servers is that of the service.
+        nodes = entry.argument("nodes", arguments) if "nodes" in parse_call(text).named else None
+        servers = {kind: self._servers_of(name, kind, arguments, nodes) for kind in entry.server_kinds}
         count = sum(map(len, servers.values()))
         if entry.argument("nodes", arguments) is not None:
             arguments = tuple(sorted({**dict(arguments), "nodes": count}.items()))
@@ -186,14 +189,13 @@ class Strategies:
             self._strategies[full] = known
         return known
 
-    def _servers_of(self, name: str, kind: ServerKind, arguments: Arguments) -> list[Server]:
-        """The servers of a kind that a strategy uses. Raises Problem where the service has none, or too few."""
+    def _servers_of(self, name: str, kind: ServerKind, arguments: Arguments, nodes: Scalar | None) -> list[Server]:
+        """The servers of a kind that a strategy uses, `nodes` of them or all. Raises Problem if there are too few."""
         entry = CATALOGUE[name]
         role, needed = kind.value, 1
         if kind is ServerKind.REDIS and entry.argument("nodes", arguments) is not None and not entry.spreads_keys:
             role = "redlock"
-            there = len(self._servers[role])
-            needed = entry.servers(arguments) if "nodes" in dict(arguments) else max(1, there)
+            needed = int(nodes) if nodes is not None else max(1, len(self._servers[role]))
         servers = self._servers[role]
         if len(servers) < needed:
             message = f"{name} needs {needed} server{'s' if needed > 1 else ''}, and the service has {len(servers)}"
