@@ -38,6 +38,13 @@ def serve(
     breaker: Annotated[
         int, typer.Option(metavar="N", help="After N failures of a lock in a row, answer 503 at once; 0: never.")
     ] = 0,
+    connections: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Locks at once of a strategy that needs a connection for each, and sessions of a stock in Postgres.",
+        ),
+    ] = 16,
     max_waiting: Annotated[
         int, typer.Option(metavar="N", help="Requests at once in each process; others are answered 503.")
     ] = 2_000,
@@ -77,6 +84,7 @@ def serve(
     _within("--port", port, 0, 65_535)
     _within("--workers", workers, 1, MOST_WORKERS)
     _within("--breaker", breaker, 0, 1_000_000)
+    _within("--connections", connections, 1, 1_000)
     _within("--max-waiting", max_waiting, 1, 16_000)
     _one_of("--stock", stock, _STOCKS)
     _one_of("--log-level", log_level, _LEVELS)
@@ -97,6 +105,7 @@ def serve(
         constraint=stock_constraint,
         work_ns=_work(work),
         breaker=breaker,
+        connections=connections,
         most_waiting=max_waiting,
         workers=workers,
         log_level=cast("LogLevel", log_level),

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 MOST_CLIENTS: Final = 32
 """In one process. Each has a thread, and a connection to each of its servers."""
-CONNECTIONS: Final = 32
-"""How many locks at once a strategy has that needs a connection for each; further requests wait in order."""
 ALIASES: Final = {"safe": "mutex", "simple": "mutex"}
 """Names of the public contract."""
 
@@ -54,7 +52,14 @@ class Strategy:
     """A strategy with its servers, its client, and the requests that wait for its locks."""
 
     def __init__(
-        self, text: str, name: str, servers: Mapping[ServerKind, Sequence[Server]], *, needed: int, breaker: Breaker
+        self,
+        text: str,
+        name: str,
+        servers: Mapping[ServerKind, Sequence[Server]],
+        *,
+        needed: int,
+        connections: int,
+        breaker: Breaker,
     ) -> None:
         self.text: Final = text
         self.name: Final = name
@@ -63,10 +68,11 @@ class Strategy:
         """How many of its servers have to answer."""
         self.breaker: Final = breaker
         self.waiting: Final[set[Call]] = set()
-        self.room: Final = asyncio.Semaphore(CONNECTIONS) if CATALOGUE[name].owns_connection else None
+        self.room: Final = asyncio.Semaphore(connections) if CATALOGUE[name].owns_connection else None
         """A place for each connection of a strategy that needs one for each lock; None: it shares connections."""
         self.holding = 0
         self.client: LockClient | None = None
+        self._connections = connections
         self._urls = {kind: [server.place.url for server in some] for kind, some in servers.items()}
 
     @property
@@ -91,7 +97,7 @@ class Strategy:
             self.text,
             redis=redis,
             postgres=postgres[0] if postgres else None,
-            connections=CONNECTIONS,
+            connections=self._connections,
             table=table if CATALOGUE[self.name].uses_rows else None,
         )
 
@@ -109,6 +115,7 @@ class Strategies:
         self._servers = {role: list(map(Server, some, watched[role])) for role, some in places.items()}
         self._table = settings.table
         self._breaker_after = settings.breaker
+        self._connections = settings.connections
         self._texts: dict[str, Strategy] = {}
         self._strategies: dict[str, Strategy] = {}
         self._open: dict[Strategy, None] = {}
@@ -183,7 +190,14 @@ class Strategies:
         if known is None:
             # A lock of several servers that is no quorum, such as one of Redis and Postgres, needs them all.
             needed = count if entry.argument("nodes", arguments) is None else count // 2 + 1
-            known = Strategy(full, name, servers, needed=needed, breaker=Breaker(self._breaker_after))
+            known = Strategy(
+                full,
+                name,
+                servers,
+                needed=needed,
+                connections=self._connections,
+                breaker=Breaker(self._breaker_after),
+            )
             if len(self._strategies) >= _TEXTS_KEPT:
                 self._strategies = {one.text: one for one in self._open}
             self._strategies[full] = known
