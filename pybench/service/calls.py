@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pybench.errors import InputError
 from pybench.matrix.durations import format_duration, parse_duration
 from pybench.matrix.values import Retry
-from pybench.service.answers import Problem, busy, ending, invalid, unavailable
+from pybench.service.answers import Problem, ending, invalid, unavailable
 from pybench.service.models import explain
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Cut(Enum):
     HUNG_UP = auto()
     STOPPING = auto()
     SERVER_LOST = auto()
-    TOO_LONG = auto()
+    NO_BODY = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +222,8 @@ def problem_of(cut: Cut) -> Problem:
             return ending()
         case Cut.SERVER_LOST:
             return unavailable("a server of this lock was lost while the request waited for the lock")
-        case Cut.TOO_LONG:
-            return busy("the request took too long")
+        case Cut.NO_BODY:
+            return Problem(408, "Body missing", "the body did not come in time")
 
 
 def parsed(model: type[M], body: bytes) -> M:

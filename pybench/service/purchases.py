@@ -107,12 +107,14 @@ class Purchases:
 
     async def _result(self, call: Call, text: str, purchase: Purchase, wait_ns: int) -> tuple[Result, bool]:
         """The result, and whether the lock was acquired."""
+        is_locked = False
         try:
             if text == ATOMIC:
                 return await self._taken(call, purchase), False
             strategy = self._locks.strategy(text)
             if not strategy.takes_lock:
                 return await self._sold(call, purchase, is_locked=False), False
+            is_locked = True
             result, end = await self._locks.run(
                 call,
                 strategy,
@@ -123,7 +125,7 @@ class Purchases:
         except Locked as locked:
             return Result(success=False, before=None, after=None, error=f"Lock not acquired: {locked}"), False
         except StockRefused as refused:
-            return Result(success=False, before=None, after=None, error=str(refused)), text != ATOMIC
+            return Result(success=False, before=None, after=None, error=str(refused)), is_locked
         return (result if end is None else _with_end(result, end)), True
 
     async def _sold(self, call: Call, purchase: Purchase, *, is_locked: bool) -> Result:

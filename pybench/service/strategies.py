@@ -120,6 +120,8 @@ class Strategies:
         self._strategies: dict[str, Strategy] = {}
         self._open: dict[Strategy, None] = {}
         self._closing: set[asyncio.Future[None]] = set()
+        self.is_stopping = False
+        """Whether the service ends: nobody waits for a lock any more."""
 
     @property
     def open(self) -> Iterator[Strategy]:
