@@ -21,6 +21,7 @@ FLOORS = (
     "records",
     "report",
     "running",
+    "service",
     "doctor",
     "cli",
     "pytest_plugin",
