@@ -196,7 +196,11 @@ class Scenario:
         except ServiceError as error:
             summary.problem = str(error)
         else:
-            summary.conclusion, summary.thresholds, summary.groups = verdict.conclusion, verdict.thresholds, verdict.groups
+            summary.conclusion, summary.thresholds, summary.groups = (
+                verdict.conclusion,
+                verdict.thresholds,
+                verdict.groups,
+            )
             metrics |= verdict.metrics
         if runner.exceptions:
             summary.problem = f"{len(runner.exceptions)} exceptions in the locustfile: its counts cannot be trusted"
@@ -234,30 +238,30 @@ class Plan(LoadTestShape):
 
     def stages(self, users: int) -> Sequence[Stage]:
         """The stages, with `users` at the peak."""
-        return [Stage(0, users)]
+        raise NotImplementedError
 
     def is_over(self) -> bool:
         """Whether the run can end before its stages do."""
         return False
 
     def tick(self) -> tuple[int, float] | None:
-        """The number of users now, once a second; None ends the run."""
+        """The number of users to reach and the rate to get there, once a second; None ends the run."""
         runner = self.runner
         if runner.state == STATE_INIT:
             if not self.scenario.begin(runner.environment):
                 return None
             self.reset_time()
-        users = None if self.is_over() else self._users_now(runner.environment.parsed_options.num_users)
-        if users is None:
-            if isinstance(runner, MasterRunner):
-                runner.stop()  # Before the shape quits: this waits for the last reports.
-            return None
-        return users, max(users, 1)
+        stage = None if self.is_over() else self._stage_now(runner.environment.parsed_options.num_users)
+        if stage is None and isinstance(runner, MasterRunner):
+            runner.stop()  # Before the shape quits: this waits for the last reports.
+        return stage
 
-    def _users_now(self, peak: int) -> int | None:
+    def _stage_now(self, peak: int) -> tuple[int, float] | None:
         before, left = 0, self.get_run_time()
         for stage in self.stages(peak):
             if left < stage.seconds:
-                return round(before + (stage.users - before) * left / stage.seconds)
+                change = abs(stage.users - before)
+                return stage.users, change / stage.seconds if change else max(stage.users, 1)
             before, left = stage.users, left - stage.seconds
-        return None
+        # After a ramp down to nobody, the last users may still await their answers.
+        return (0, peak) if before == 0 and self.get_current_user_count() and left < STOP_S else None

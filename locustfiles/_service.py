@@ -50,7 +50,9 @@ class Service:
             hint = "start it with pybench serve, or name another service with --host"
             raise ServiceError(f"{self._address} does not answer: {hint}")
         if answer.status_code != 200:
-            raise ServiceError(f"{self._address} answers {method} {path} with {answer.status_code}: {answer.text[:200]}")
+            raise ServiceError(
+                f"{self._address} answers {method} {path} with {answer.status_code}: {answer.text[:200]}"
+            )
         try:
             content = answer.json()
         except ValueError:

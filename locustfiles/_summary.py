@@ -120,6 +120,8 @@ class Summary:
         """The summary for the terminal."""
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         lines = [f"{self.scenario} ({self.form} form) on {self.service}: {settings}", self.problem or self.conclusion]
+        if not self.metrics["requests"]:
+            return "\n".join([*lines, self._verdict()])
         lines += ["", *_aligned([("metric", "figure"), *((name, shown(figure)) for name, figure in self._own())])]
         if self.groups:
             names = list(next(iter(self.groups.values())))

@@ -1,7 +1,7 @@
 """50 users race for a stock of one. The run fails unless exactly one of them gets the item.
 
-    locust -f locustfiles/oversell.py --headless
-    locust -f locustfiles/oversell.py --headless --lock-strategy none
+locust -f locustfiles/oversell.py --headless
+locust -f locustfiles/oversell.py --headless --lock-strategy none
 """
 
 from __future__ import annotations

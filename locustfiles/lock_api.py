@@ -1,0 +1,117 @@
+"""The lock routes: users take the locks of a few resources with `simple` and with `redlock`.
+
+    locust -f locustfiles/lock_api.py --headless
+    locust -f locustfiles/lock_api.py --headless --resources 5
+
+A lock that another user holds is an expected answer (409), and counted as `locked`: the user waits for as long as
+`Retry-After` says, and tries again. So is 503 `Quorum not reached`, in which several users hold some servers each; it
+is counted as `no_quorum`. Each other status than 200 is an error.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from _scenario import Plan, Scenario, Stage, Verdict
+from _service import Service
+from _summary import Metrics, Threshold
+from locust import FastHttpUser, between, events, task
+
+ROUTES = ("simple", "redlock")
+LONGEST_PAUSE_S = 5.0
+"""A server may ask for any pause; a load test waits no longer than this."""
+
+scenario = Scenario("lock_api", users={"full": 40, "short": 20}, settings=["resources"])
+
+
+@events.init_command_line_parser.add_listener
+def add_options(parser: ArgumentParser, **_: Any) -> None:
+    """Options of this scenario, and fields of the web UI."""
+    parser.add_argument("--resources", type=int, default=20, help="How many resources the users of a route share.")
+
+
+class Client(FastHttpUser):
+    """Takes a lock, and tries again while another user holds it."""
+
+    abstract = True
+    wait_time = between(0.05, 0.2)
+    route: str
+
+    @task
+    def take(self) -> None:
+        """One lock, from the first attempt to the grant."""
+        resource = f"{self.route}-{random.randrange(self.environment.parsed_options.resources)}"
+        asked = time.perf_counter()
+        while (pause := self.attempt(resource)) is not None:
+            time.sleep(pause)
+        scenario.count("acquire_ms", self.route, round((time.perf_counter() - asked) * 1_000, 1))
+
+    def attempt(self, resource: str) -> float | None:
+        """One attempt: the pause in seconds until the next; None after a grant or an error."""
+        path, name = f"/api/locks/{self.route}/{resource}?ttl=1s", f"/api/locks/{self.route}/[resource]"
+        with self.rest("POST", path, name=name) as answer:
+            if answer.status_code == 200:
+                scenario.count("granted", self.route)
+            elif answer.status_code == 409:
+                answer.success()
+                scenario.count("locked", self.route)
+                return min(float(answer.headers["Retry-After"]), LONGEST_PAUSE_S)
+            elif answer.status_code == 503 and answer.js["error"] == "Quorum not reached":
+                answer.success()
+                scenario.count("no_quorum", self.route)
+                return random.uniform(0, 0.1)
+        return None
+
+
+class SimpleClient(Client):
+    """One server grants the lock."""
+
+    route = "simple"
+
+
+class RedlockClient(Client):
+    """A majority of servers grants the lock."""
+
+    route = "redlock"
+
+
+class Level(Plan):
+    """A short ramp, then a constant load."""
+
+    scenario = scenario
+
+    def stages(self, users: int) -> Sequence[Stage]:
+        """Half of the users on each route."""
+        up, level = (1, 4) if scenario.is_short else (10, 50)
+        return [Stage(up, users), Stage(level, users)]
+
+
+@scenario.prepare
+def look(service: Service, _options: Namespace) -> None:
+    """Nothing to prepare, but the service has to be there."""
+    service.check()
+
+
+@scenario.verdict
+def verdict(_service: Service, _options: Namespace, metrics: Metrics) -> Verdict:
+    """Errors, and what each route granted."""
+    names = ("granted", "locked", "no_quorum")
+    groups: dict[str, Metrics] = {}
+    for route in ROUTES:
+        groups[route] = {name: scenario.total(name, route) for name in names}
+        groups[route] |= {f"acquire_p{q}_ms": scenario.quantile("acquire_ms", q / 100, route) for q in (50, 99)}
+    sums = {name: sum(group[name] or 0 for group in groups.values()) for name in names}
+    return Verdict(
+        conclusion=f"{sums['granted']} locks were granted; {sums['locked']} attempts met a held lock.",
+        metrics=sums | {"least_granted": min(group["granted"] or 0 for group in groups.values())},
+        groups=groups,
+        thresholds=[
+            Threshold("p95_ms", "<", 500),
+            Threshold("error_rate", "<", 0.01),
+            Threshold("least_granted", ">", 0),
+        ],
+    )
