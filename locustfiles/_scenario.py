@@ -143,26 +143,26 @@ class Scenario:
             help="Write metrics and thresholds as JSON to FILE.",
         )
 
-    def _on_init(self, environment: Environment, **_: Any) -> None:
+    def _on_init(self, environment: Environment, **_: object) -> None:
         self._environment = environment
         path = environment.parsed_options.summary
         if path and not Path(path).parent.is_dir():
             sys.exit(f"--summary {path}: there is no folder {Path(path).parent}")
 
-    def _on_test_start(self, environment: Environment, **_: Any) -> None:
+    def _on_test_start(self, environment: Environment, **_: object) -> None:
         self.gate.clear()
         if isinstance(environment.runner, WorkerRunner):
             self._counts.clear()
 
-    def _on_report(self, data: dict[str, Any], **_: Any) -> None:
+    def _on_report(self, data: dict[str, Any], **_: object) -> None:
         data["counts"] = [(*event, times) for event, times in self._counts.items()]
         self._counts.clear()
 
-    def _on_worker_report(self, data: dict[str, Any], **_: Any) -> None:
+    def _on_worker_report(self, data: dict[str, Any], **_: object) -> None:
         for name, group, value, times in data.get("counts", ()):
             self._counts[name, group, value] += times
 
-    def _on_test_stop(self, environment: Environment, **_: Any) -> None:
+    def _on_test_stop(self, environment: Environment, **_: object) -> None:
         runner = environment.runner
         if isinstance(runner, WorkerRunner):
             # Sent before the worker says that it stopped: the master judges when all have.
@@ -173,12 +173,12 @@ class Scenario:
             self._judge(environment)
             self._print()
 
-    def _on_quitting(self, environment: Environment, **_: Any) -> None:
+    def _on_quitting(self, environment: Environment, **_: object) -> None:
         if isinstance(environment.runner, WorkerRunner) or self._summary or not (self._has_begun or self._is_headless):
             return
         self._judge(environment)
 
-    def _on_quit(self, **_: Any) -> None:
+    def _on_quit(self, **_: object) -> None:
         if self._summary and self._is_headless:
             self._print()
 

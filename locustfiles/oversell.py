@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from typing import Any
 
 from _scenario import Plan, Scenario, Stage, Verdict
 from _service import Service
@@ -22,7 +21,7 @@ scenario = Scenario("oversell", users={"full": 50, "short": 50}, settings=["lock
 
 
 @events.init_command_line_parser.add_listener
-def add_options(parser: ArgumentParser, **_: Any) -> None:
+def add_options(parser: ArgumentParser, **_: object) -> None:
     """Options of this scenario, and fields of the web UI."""
     parser.add_argument(
         "--lock-strategy",
