@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import abstractmethod
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,13 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import gevent
+import locust.log
 import locust.stats
 from _service import DEFAULT_HOST, Service, ServiceError, address_of
 from _summary import Metrics, Summary, Threshold, request_metrics, tenth_of_ms
 from gevent.event import Event
 from locust import LoadTestShape, events
 from locust.env import Environment
-from locust.runners import STATE_INIT, MasterRunner, WorkerRunner
+from locust.runners import STATE_INIT, STATE_STOPPED, MasterRunner, Runner, WorkerRunner
 
 FORM = os.environ.get("PYBENCH_LOAD", "full")
 """How long a scenario runs: `full`, or `short` for CI. The k6 scripts read the same variable."""
@@ -31,6 +34,9 @@ GATE_S = 60
 
 STOP_S = 2
 """How long a stopped user may finish its request: an answer that nobody reads could not be counted."""
+
+REPORTS_S = STOP_S + 5
+"""How long the master waits for the last reports of its workers."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,7 @@ class Scenario:
         self._has_begun = False
         self._problem: str | None = None
         self._summary: Summary | None = None
+        self._judging: gevent.Greenlet | None = None
         locust.stats.bucket_response_time = tenth_of_ms
         self._listen()
 
@@ -112,6 +119,8 @@ class Scenario:
     def begin(self, environment: Environment) -> bool:
         """Prepare the service; whether the run can start."""
         options = environment.parsed_options
+        if self._judging is not None:
+            self._judging.kill()  # The run before was not judged yet, and its counts end here.
         self._counts.clear()
         self._has_begun, self._problem, self._summary = True, None, None
         environment.process_exit_code = None
@@ -169,9 +178,13 @@ class Scenario:
             data: dict[str, Any] = {}
             environment.events.report_to_master.fire(client_id=runner.client_id, data=data)
             runner.send_message("stats", data)
-        elif environment.web_ui and runner.user_count == 0:
-            self._judge(environment)
-            self._print()
+        elif environment.web_ui:
+            self._judging = gevent.spawn(self._judge_when_stopped, environment)
+
+    def _judge_when_stopped(self, environment: Environment) -> None:
+        wait_for_reports(environment.runner)
+        self._judge(environment)
+        self._print()
 
     def _on_quitting(self, environment: Environment, **_: object) -> None:
         if isinstance(environment.runner, WorkerRunner) or self._summary or not (self._has_begun or self._is_headless):
@@ -221,6 +234,16 @@ class Scenario:
         return Counter({value: times for (one, of, value), times in self._counts.items() if (one, of) == (name, group)})
 
 
+def wait_for_reports(runner: Runner) -> None:
+    """Wait until each worker of a run that ends has sent its last report, which it does before it says that it stopped.
+
+    A worker that died sends none: after `REPORTS_S` the run is judged without it.
+    """
+    with gevent.Timeout(REPORTS_S, exception=False):
+        while runner.state != STATE_STOPPED:
+            gevent.sleep(0.05)
+
+
 @dataclass(frozen=True)
 class Stage:
     """A part of the load: in `seconds`, the number of users goes linearly to `users`."""
@@ -236,9 +259,9 @@ class Plan(LoadTestShape):
     use_common_options = True
     scenario: ClassVar[Scenario]
 
+    @abstractmethod
     def stages(self, users: int) -> Sequence[Stage]:
         """The stages, with `users` at the peak."""
-        raise NotImplementedError
 
     def is_over(self) -> bool:
         """Whether the run can end before its stages do."""
@@ -253,7 +276,8 @@ class Plan(LoadTestShape):
             self.reset_time()
         stage = None if self.is_over() else self._stage_now(runner.environment.parsed_options.num_users)
         if stage is None and isinstance(runner, MasterRunner):
-            runner.stop()  # Before the shape quits: this waits for the last reports.
+            runner.stop()  # Without this, the master would quit before the last reports are in.
+            wait_for_reports(runner)
         return stage
 
     def _stage_now(self, peak: int) -> tuple[int, float] | None:

@@ -2,8 +2,8 @@
 
 Run it with `locust -f locustfiles/high_load.py --headless`; `--users 200 --p95-ms 250` asks for more.
 The run fails if a percentile of the response time is too high, if too many requests fail, or if more purchases were
-confirmed than items left the shelves. A purchase that is refused (sold out, or the lock was not granted in time) is an answer, not an
-error; an error is a request without an answer, or with another status than 200.
+confirmed than items left the shelves. A purchase that is refused (sold out, or the lock was not granted in time) is an
+answer, not an error. An error is a request without an answer, or with another status than 200.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from _service import Service
 from _summary import Metrics, Threshold, shown
 from locust import FastHttpUser, between, events, task
 from locust.argument_parser import positive_integer
+from locust.env import Environment
 
 scenario = Scenario(
     "retry_comparison",
@@ -51,13 +52,17 @@ class Client(FastHttpUser):
     wait_time = between(0.1, 0.3)
     policy: str
 
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.is_of_burst = not scenario.gate.is_set()
+
     def pause_ms(self, refused: int, options: Namespace) -> float | None:
         """The pause in ms after so many refused attempts; None gives up."""
-        raise NotImplementedError
+        return None
 
     def on_start(self) -> None:
         """The burst: all users want their locks at the same moment."""
-        if not scenario.gate.is_set():
+        if self.is_of_burst:
             scenario.wait_for_all()
             scenario.count("burst_ms", self.policy, self.acquire())
 
@@ -90,9 +95,6 @@ class NoRetry(Client):
     """Gives up at once."""
 
     policy = "none"
-
-    def pause_ms(self, refused: int, options: Namespace) -> None:
-        """No further attempt."""
 
 
 class Fixed(Client):
@@ -184,7 +186,7 @@ def sentence(groups: dict[str, Metrics]) -> str:
     cheapest = min(best, key=lambda policy: best[policy]["attempts_per_grant"])
     quickest = min(best, key=lambda policy: best[policy]["p99_ms"])
     return (
-        f"{' and '.join(best)} granted most ({most:.1%} of the acquires). Of these, {cheapest} took the fewest attempts"
+        f"{', '.join(best)} granted most ({most:.1%} of the acquires). Of these, {cheapest} took the fewest attempts"
         f" per grant ({shown(best[cheapest]['attempts_per_grant'])}), and {quickest} had the lowest p99"
         f" ({shown(best[quickest]['p99_ms'])} ms). Small differences in one run may be chance."
     )
