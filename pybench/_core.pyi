@@ -10,7 +10,7 @@ from typing import Literal, Self, TypedDict, final, type_check_only
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.core_specs import LockClientSpec, TrialSpec
+from pybench.core_specs import LockClientSpec, RetrySpec, TrialSpec
 
 __all__ = [
     "ConnectError",
@@ -20,6 +20,7 @@ __all__ = [
     "HistoryReader",
     "LockClient",
     "LockPort",
+    "LockRetry",
     "LockTicket",
     "Progress",
     "RecordedLines",
@@ -29,6 +30,7 @@ __all__ = [
     "histogram_buckets",
     "judge_rows",
     "lock_answers",
+    "lock_rows",
     "merge_histograms",
     "version",
 ]
@@ -37,6 +39,8 @@ version: str
 build_profile: Literal["release", "debug"]
 lock_answers: tuple[str, ...]
 """The meanings of the numbers with which requests for a lock are answered."""
+lock_rows: int
+"""Rows of the table of locks whose names a program gives."""
 
 @type_check_only
 class Recorded(TypedDict):
@@ -331,9 +335,18 @@ class LockClient:
     def check_lease(self, ttl_ms: int) -> None:
         """Raises ValueError for a lease that the strategy cannot have."""
 
-    def ticket(self, name: bytes, ttl_ms: int, wait_ns: int, shared: bool, port: LockPort | None) -> LockTicket:
+    def ticket(
+        self, name: bytes, ttl_ms: int, wait_ns: int, shared: bool, retry: LockRetry | None, port: LockPort | None
+    ) -> LockTicket:
         """A lock that nobody has asked for yet. Raises ValueError when the client is closed, OSError by the kernel."""
     def close(self) -> None: ...
+
+@final
+class LockRetry:
+    """A retry policy. Its `max_wait_ns` counts for nothing: a lock has its wait."""
+
+    def __new__(cls, spec: RetrySpec) -> Self:
+        """Raises ValueError."""
 
 @final
 class LockTicket:

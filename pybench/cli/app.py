@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pybench.cli import demo, doctor, init, judge, plan, report, run, schema, show, strategies
+from pybench.cli import demo, doctor, init, judge, plan, report, run, schema, serve, show, strategies
 from pybench.cli.help import PromptGroup, SectionedCommand
 from pybench.cli.options import takes_matrix
 from pybench.exits import MEANINGS
@@ -34,6 +34,7 @@ app.command(cls=SectionedCommand)(takes_matrix(plan.plan))
 app.command(cls=SectionedCommand)(show.show)
 app.command(cls=SectionedCommand)(report.report)
 app.command(cls=SectionedCommand)(judge.judge)
+app.command(cls=SectionedCommand)(serve.serve)
 app.command(cls=SectionedCommand)(doctor.doctor)
 app.command(cls=SectionedCommand)(strategies.strategies)
 app.command(cls=SectionedCommand)(schema.schema)

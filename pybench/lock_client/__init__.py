@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybench.lock_client.client import LockClient
+from pybench.lock_client.client import LockClient, MeasuredLockClient
 from pybench.lock_client.errors import (
     ClientUnusable,
     LockError,
@@ -26,6 +26,7 @@ __all__ = [
     "LockError",
     "LockLost",
     "Loss",
+    "MeasuredLockClient",
     "NoQuorum",
     "NotAcquired",
     "ServerRefused",

@@ -38,8 +38,8 @@ def acquire_error(name: str | bytes, answer: int, ticket: LockTicket) -> LockErr
             hint = "try again later, or wait longer: wait='5s'"
             return NotAcquired(f"{lock} is held by another client{until}", hint=hint, time_left=left)
         case "no quorum":
-            hint = "the others are held by other clients, or do not reply: try again later"
-            return NoQuorum(f"too few servers granted {lock}", hint=hint)
+            hint = "look for servers that are down; what others granted is released, or ends with its ttl"
+            return NoQuorum(f"too few servers replied to grant {lock}", hint=hint)
         case "too late":
             hint = "give a longer ttl, or look for a slow server or network"
             return NotAcquired(f"{lock} was granted when its ttl had practically passed, and was released", hint=hint)

@@ -2,7 +2,7 @@
 
 LockError
 ├── NotAcquired       nothing is held: another client has the lock
-│   └── NoQuorum      nothing is held: too few servers granted
+│   └── NoQuorum      nothing is held: too few servers replied
 ├── LockLost          the lock was granted, and ended before its release
 ├── Unknown           a reply was lost: the server has done what was asked for, or has not
 ├── ServerRefused     a server replied with an error
@@ -29,7 +29,7 @@ class NotAcquired(LockError):
 
 
 class NoQuorum(NotAcquired):
-    """Of several servers too few granted: the others were held by other clients, or did not reply. Nothing is held."""
+    """Too few of several servers replied. Nothing is held; what they granted is released, or ends with its lease."""
 
 
 class LockLost(LockError):

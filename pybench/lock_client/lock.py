@@ -15,8 +15,12 @@ from pybench.lock_client.held import AsyncHeld, Held
 from pybench.lock_client.settling import Settler, settler_of
 
 if TYPE_CHECKING:
-    from pybench._core import LockTicket
+    from pybench._core import LockRetry, LockTicket
     from pybench.lock_client.client import LockClient
+
+
+Request = tuple[bytes, int, int, bool, "LockRetry | None"]
+"""Name, ttl in ms, wait in ns, whether shared, and the retry policy."""
 
 
 class Lock:
@@ -24,7 +28,7 @@ class Lock:
 
     __slots__ = ("_client", "_name", "_request", "_settler", "_ticket")
 
-    def __init__(self, client: LockClient, name: str | bytes, request: tuple[bytes, int, int, bool]) -> None:
+    def __init__(self, client: LockClient, name: str | bytes, request: Request) -> None:
         self._client = client
         self._name = name
         self._request = request

@@ -6,13 +6,14 @@ Promises: no text of an error contains a password.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from pybench.errors import InputError
 from pybench.lock_client.errors import Unreachable
 from pybench.notation import suggestion
-from pybench.strategies import CATALOGUE, Arguments, ServerKind, parse_strategy
+from pybench.planning.trial_spec import session_arguments
+from pybench.strategies import CATALOGUE, Arguments, ServerKind, Strategy, parse_strategy
 
 if TYPE_CHECKING:
     from pybench.core_specs import LockClientSpec
@@ -36,6 +37,22 @@ OFFERED: Final = (
 )
 """The strategies for programs."""
 
+MEASURED: Final = (
+    *OFFERED,
+    "none",
+    "naive",
+    "reentrant",
+    "fair",
+    "replicated",
+    "redisson-redlock",
+    "redisson-multilock",
+    "multilock",
+    "pg-row",
+    "pg-lease",
+    "layered",
+)
+"""The strategies that are offered to whoever measures a lock or shows what is wrong with it."""
+
 _REFUSED: Final = {
     "none": "it takes no lock: it is there to be caught by the checker",
     "naive": "it loses its lock for ever when a client dies at the wrong moment: use mutex",
@@ -53,10 +70,23 @@ _REFUSED: Final = {
 }
 
 
+_POLLED: Final = {"pg-advisory": "try", "pg-row": "nowait"}
+"""Locks whose clients would wait in the server's queue, and the argument that has them try again instead."""
+
+
 def core_spec(
-    strategy: str, redis: str | Iterable[str] | None, postgres: str | None, connections: int
+    strategy: str,
+    redis: str | Iterable[str] | None,
+    postgres: str | None,
+    connections: int,
+    *,
+    offered: Collection[str] = OFFERED,
+    table: str | None = None,
 ) -> LockClientSpec:
-    """The arguments of a client, checked. Raises ValueError, TypeError, Unreachable."""
+    """The arguments of a client, checked. Raises ValueError, TypeError, Unreachable.
+
+    `table` is the table of locks that are rows, its name quoted as in SQL, with `_core.lock_rows` rows.
+    """
     if not isinstance(strategy, str):
         raise TypeError(f"a strategy is a text such as 'mutex', not {type(strategy).__name__}")
     if isinstance(connections, bool) or not isinstance(connections, int):
@@ -64,9 +94,8 @@ def core_spec(
     if not 1 <= connections <= 1_000:
         raise ValueError("connections is a number from 1 to 1,000")
     try:
-        name, arguments = _strategy(strategy)
-        urls = _urls(name, arguments, redis, postgres)
-        servers = [_redis(url) for url in urls] if postgres is None else [_postgres(url) for url in urls]
+        name, arguments = _strategy(strategy, offered)
+        servers = _servers(name, arguments, {ServerKind.REDIS: redis, ServerKind.POSTGRES: postgres}, table)
     except InputError as problem:
         # A program's argument, not a user's: what programs catch for it is ValueError.
         raise ValueError(str(problem)) from None
@@ -81,34 +110,49 @@ def core_spec(
     return cast("LockClientSpec", spec)
 
 
-def _strategy(text: str) -> tuple[str, Arguments]:
+def _strategy(text: str, offered: Collection[str]) -> tuple[str, Arguments]:
     name, arguments = parse_strategy(text)
-    if name in _REFUSED:
-        raise ValueError(f"{name} is no lock for programs: {_REFUSED[name]}")
-    if name not in OFFERED:
-        raise ValueError(f"{name} is no lock for programs: {suggestion(name, OFFERED)}")
-    if name != "pg-advisory":
-        return name, arguments
+    if name not in offered:
+        why = _REFUSED.get(name) or suggestion(name, tuple(offered))
+        raise ValueError(f"{name} is no lock for programs: {why}")
     given = dict(arguments)
     if given.get("session") == "shared":
-        raise ValueError("pg-advisory(session=shared) keeps nobody out: it is there to be measured")
+        raise ValueError(f"{name}(session=shared) keeps nobody out: it is there to be measured")
+    if given.get("nodes", 1) != 1 and CATALOGUE[name].spreads_keys:
+        raise ValueError(f"{name} has its locks on one server here: leave out nodes")
+    if name not in _POLLED:
+        return name, arguments
     # The wait of each lock is its own, and the server's queue knows only a setting of the session.
-    return name, tuple(sorted({**given, "wait": "try"}.items()))
+    return name, tuple(sorted({**given, "wait": _POLLED[name]}.items()))
 
 
-def _urls(name: str, arguments: Arguments, redis: str | Iterable[str] | None, postgres: str | None) -> list[str]:
+def _servers(
+    name: str, arguments: Arguments, given: Mapping[ServerKind, str | Iterable[str] | None], table: str | None
+) -> list[dict[str, object]]:
     entry = CATALOGUE[name]
-    is_database = entry.server_kinds == (ServerKind.POSTGRES,)
-    wanted, other = ("postgres", "redis") if is_database else ("redis", "postgres")
-    given, not_taken = (postgres, redis) if is_database else (redis, postgres)
-    if not_taken is not None:
-        raise ValueError(f"{name} uses no {other} server: give {wanted}=URL only")
+    if entry.uses_rows and table is None:
+        raise ValueError(f"{name} needs the table of its rows")
+    kinds = entry.server_kinds or (ServerKind.REDIS,)
+    for kind, urls in given.items():
+        if urls is not None and kind not in kinds:
+            wanted = " and ".join(f"{one.value}=URL" for one in kinds)
+            raise ValueError(f"{name} uses no {kind.value} server: give {wanted} only")
+    servers: list[dict[str, object]] = []
+    for kind in kinds:
+        urls = _urls(name, kind, given[kind], entry.servers_of_kind(kind, arguments) if entry.server_kinds else 1)
+        if kind is ServerKind.REDIS:
+            servers += [_redis(url) for url in urls]
+        else:
+            servers += [_postgres(url, entry, arguments, table) for url in urls]
+    return servers
+
+
+def _urls(name: str, kind: ServerKind, given: str | Iterable[str] | None, needed: int) -> list[str]:
     if given is None:
-        raise ValueError(f"{name} needs a server: give {wanted}=URL")
+        raise ValueError(f"{name} needs a server: give {kind.value}=URL")
     urls = [given] if isinstance(given, str) else list(given)
     if not all(isinstance(url, str) for url in urls):
-        raise TypeError(f"{wanted} is a URL, or a list of URLs")
-    needed = entry.servers(arguments)
+        raise TypeError(f"{kind.value} is a URL, or a list of URLs")
     if len(urls) != needed:
         raise ValueError(f"{name} needs {needed} server{'s' if needed > 1 else ''}, and was given {len(urls)}")
     return urls
@@ -123,7 +167,7 @@ def _redis(url: str) -> dict[str, object]:
     return endpoint.core_spec(host, protocol=2, compare_and_delete="script")
 
 
-def _postgres(url: str) -> dict[str, object]:
+def _postgres(url: str, entry: Strategy, arguments: Arguments, table: str | None) -> dict[str, object]:
     from pybench.servers.postgres.endpoint import PostgresEndpoint
 
     endpoint = PostgresEndpoint.parse(url)
@@ -132,8 +176,8 @@ def _postgres(url: str) -> dict[str, object]:
         host,
         kind="postgres",
         # No statement of an advisory lock names a table.
-        table="pybench_locks",
-        settings={"application_name": CLIENT_NAME},
+        table=table or "pybench_locks",
+        settings={"application_name": CLIENT_NAME, **session_arguments(entry, arguments)},
         prepare="named",
     )
 

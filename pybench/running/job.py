@@ -163,7 +163,7 @@ def carry_out(job: Job, *, watch: Watch | None = None, consent: Consent | None =
     require_core()
     begun: list[RunFolder] = []
     try:
-        with _open_files(), Interrupts() as interrupts:
+        with open_files(), Interrupts() as interrupts:
             return _carried_out(job, watch or Silent(), consent, interrupts, begun)
     except KeyboardInterrupt as insisted:
         if begun:
@@ -244,7 +244,7 @@ def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[An
 
 
 @contextmanager
-def _open_files() -> Iterator[None]:
+def open_files() -> Iterator[None]:
     """Raise the limit of open files to the hard limit in this block; the plan refuses cells that need more."""
     import resource
 

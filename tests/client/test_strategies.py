@@ -170,15 +170,16 @@ def test_a_released_lock_wakes_who_listens(url, other):
     assert granted.is_set()
 
 
-def test_a_majority_is_enough_and_a_minority_is_no_quorum(three_urls):
+def test_a_majority_is_enough_and_a_minority_is_not(three_urls):
     servers = [redis.Redis.from_url(url) for url in three_urls]
     with LockClient("redlock(nodes=3)", redis=three_urls) as client:
         servers[0].set("orders:17", "somebody")
         with client.lock("orders:17", wait="0"):
             assert servers[1].exists("orders:17") + servers[2].exists("orders:17") == 2
         servers[1].set("orders:17", "somebody else")
-        with pytest.raises(NoQuorum), client.lock("orders:17", wait="0"):
+        with pytest.raises(NotAcquired) as refused, client.lock("orders:17", wait="0"):
             pass
+        assert not isinstance(refused.value, NoQuorum), "enough servers replied: others hold it"
         assert not servers[2].exists("orders:17")
     for server in servers:
         server.flushall()
@@ -191,6 +192,34 @@ def test_a_majority_is_enough_also_when_one_server_was_never_there(three_urls):
         client.lock("orders:17", wait="5s") as held,
     ):
         assert held.time_left > 0
+
+
+def test_too_few_servers_are_no_quorum_and_nothing_stays_on_those_that_are_there(three_urls):
+    here = redis.Redis.from_url(three_urls[0])
+    gone = ["redis://127.0.0.1:1", "redis://127.0.0.1:2"]
+    with (
+        LockClient("redlock(nodes=3)", redis=[three_urls[0], *gone]) as client,
+        pytest.raises(NoQuorum),
+        client.lock("orders:17", wait="0"),
+    ):
+        pass
+    wait_until(lambda: not here.exists("orders:17"), "what was granted is released")
+    here.close()
+
+
+def test_a_policy_says_how_often_and_when_a_lock_is_tried(url, other):
+    other.set("orders:17", "somebody")
+    with LockClient(redis=url) as client:
+        for retry, attempts in (("none", 1), ("fixed(base=5ms, max_attempts=3)", 3)):
+            before = other.info("commandstats").get("cmdstat_set", {"calls": 0})["calls"]
+            with pytest.raises(NotAcquired), client.lock("orders:17", wait="60s", retry=retry):
+                pass
+            assert other.info("commandstats")["cmdstat_set"]["calls"] - before == attempts
+        for wrong in ("sometimes", "fixed(5ms)", "exponential(base=1s, cap=1ms)"):
+            with pytest.raises(ValueError):
+                client.lock("orders:17", retry=wrong)
+        with pytest.raises(TypeError):
+            client.lock("orders:17", retry=3)
 
 
 @pytest.mark.parametrize("strategy", ["pg-advisory", "pg-advisory(scope=transaction)"])

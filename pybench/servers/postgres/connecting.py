@@ -6,6 +6,7 @@ Promises: errors are ServerErrors; no call outlasts its seconds, even when the s
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import os
@@ -29,6 +30,7 @@ LEAST_TIMEOUT_S = 2
 """The shortest timeout of libpq, which knows whole seconds only."""
 
 Session = psycopg.Connection[tuple[Any, ...]]
+AsyncSession = psycopg.AsyncConnection[tuple[Any, ...]]
 
 
 def connect(
@@ -69,6 +71,20 @@ def connect(
         f"{endpoint} accepts connections but does not complete the log-in within {format_seconds(round(seconds, 1))}",
         hint="is it busy or stopped? see its log",
     )
+
+
+async def connect_async(endpoint: PostgresEndpoint, *, name: str = NAME, seconds: float = ANSWER_S) -> AsyncSession:
+    """As `connect`, for an event loop: a new session, each statement a transaction. Raises ServerError."""
+    try:
+        with _without_variables():
+            parameters = {**_defaults(), **_parameters(endpoint, None, name, seconds)}
+            async with asyncio.timeout(seconds):
+                return await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
+    except TimeoutError:
+        message = f"{endpoint} does not complete the log-in within {format_seconds(round(seconds, 1))}"
+        raise ServerError(message, hint="is it busy or stopped? see its log") from None
+    except psycopg.Error as error:
+        raise failed(endpoint, error) from None
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ mod _core {
     #[pymodule_export]
     use super::history::{FormatError, HistoryReader, RecordedLines};
     #[pymodule_export]
-    use super::lock_client::{LockClient, LockPort, LockTicket};
+    use super::lock_client::{LockClient, LockPort, LockRetry, LockTicket};
     #[pymodule_export]
     use super::result::{Drained, HistogramRow, Progress, TrialResult};
     #[pymodule_export]
@@ -39,6 +39,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("lock_answers", PyTuple::new(module.py(), lock_client::ANSWERS)?)?;
+        module.add("lock_rows", wire::postgres::GIVEN_ROWS)?;
         module.add(
             "build_profile",
             if cfg!(debug_assertions) { "debug" } else { "release" },

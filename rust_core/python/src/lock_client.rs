@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use load::lock_client::{Answer, Asked, LockClientSpec, Port, Settled, Ticket, Wanted, time_left};
 use load::{LoadError, TrialError};
-use locks::{Lease, Mode, Nanos};
+use locks::{Lease, Mode, Nanos, Retry};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::spec::{lock_client_spec, value_error};
+use crate::spec::{lock_client_spec, retry, value_error};
 
 /// How often Python handles its signals while a thread waits.
 const SIGNALS: Nanos = Nanos::from_millis(50);
@@ -52,6 +52,20 @@ impl Drop for Started {
             // Closing it would wake the parent's thread.
             std::mem::forget(self.client.take());
         }
+    }
+}
+
+/// A retry policy, checked.
+#[pyclass(frozen, module = "pybench._core")]
+pub(crate) struct LockRetry(Retry);
+
+#[pymethods]
+impl LockRetry {
+    #[new]
+    fn new(spec: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let retry = retry(spec)?;
+        retry.check().map_err(value_error)?;
+        Ok(Self(retry))
     }
 }
 
@@ -100,13 +114,14 @@ impl LockClient {
     }
 
     /// A lock that nobody has asked for yet. Starts the client's thread if it was not started.
-    #[pyo3(signature = (name, ttl_ms, wait_ns, shared, port))]
+    #[pyo3(signature = (name, ttl_ms, wait_ns, shared, retry, port))]
     fn ticket(
         &self,
         name: &[u8],
         ttl_ms: i64,
         wait_ns: u64,
         shared: bool,
+        retry: Option<&Bound<'_, LockRetry>>,
         port: Option<&Bound<'_, LockPort>>,
     ) -> PyResult<LockTicket> {
         if name.len() > wire::GivenNames::LONGEST {
@@ -116,6 +131,7 @@ impl LockClient {
             name: name.into(),
             lease: Lease::new(ttl_ms).map_err(value_error)?,
             wait: Nanos(wait_ns),
+            retry: retry.map(|retry| retry.get().0),
             mode: if shared { Mode::Shared } else { Mode::Exclusive },
         };
         let port = port.map(|port| Arc::clone(&port.get().port));

@@ -258,7 +258,7 @@ fn redis_server(server: &Bound<'_, PyDict>) -> PyResult<RedisServer> {
     })
 }
 
-fn retry(retry: &Bound<'_, PyDict>) -> PyResult<Retry> {
+pub(crate) fn retry(retry: &Bound<'_, PyDict>) -> PyResult<Retry> {
     Ok(Retry {
         kind: RetryKind::named(&field::<String>(retry, "kind")?).map_err(value_error)?,
         base: nanos(retry, "base_ns")?,

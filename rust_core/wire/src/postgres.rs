@@ -21,7 +21,7 @@ mod reply_reader;
 mod server_error;
 
 pub use encode::{Encoder, Prepare};
-pub use hashes::{Hashes, hash};
+pub use hashes::{GIVEN_ROWS, Hashes, hash};
 pub use login::{LogIn, LogInError, MakeScram, Progress};
 pub use malformed::Malformed;
 pub use messages::{MAX_MESSAGE, TERMINATE};

@@ -12,9 +12,15 @@ use super::slots::Phase;
 use super::ticket::{Answer, Asked, Ticket};
 use crate::transport::{Outgoing, Sender, Transport};
 
-/// The pauses between attempts while a lock is waited for.
-const PAUSE_FIRST: Nanos = Nanos::from_millis(1);
-const PAUSE_MOST: Nanos = Nanos::from_millis(50);
+/// The pauses between attempts, where a program names no others.
+const PATIENT: Retry = Retry {
+    kind: RetryKind::FullJitter,
+    base: Nanos::from_millis(1),
+    factor: 2.0,
+    cap: Nanos::from_millis(50),
+    max_attempts: None,
+    max_wait: Nanos::ZERO,
+};
 
 /// The one call of a lock that its machine does not make. Machines count from 1.
 const TIME_LEFT: CallId = CallId(u64::MAX);
@@ -74,20 +80,21 @@ impl Engine {
             self.specs.clear();
         }
         let (servers, reply_timeout) = (self.servers, self.reply_timeout);
-        let made = self.specs.entry((lease.ttl().0, wait.0)).or_insert_with(|| {
-            let patient = Retry {
-                kind: RetryKind::FullJitter,
-                base: PAUSE_FIRST,
-                factor: 2.0,
-                cap: PAUSE_MOST,
-                max_attempts: None,
-                max_wait: wait,
-            };
+        let retry = ticket.wanted.retry.unwrap_or(PATIENT);
+        let asks = (lease.ttl().0, wait.0, ticket.wanted.retry_bits());
+        let made = self.specs.entry(asks).or_insert_with(|| {
             Arc::new(Spec {
                 servers,
                 lease,
                 reply_timeout,
-                retry: if wait == Nanos::ZERO { Retry::NONE } else { patient },
+                retry: if wait == Nanos::ZERO {
+                    Retry::NONE
+                } else {
+                    Retry {
+                        max_wait: wait,
+                        ..retry
+                    }
+                },
             })
         });
         Arc::clone(made)
@@ -246,7 +253,12 @@ impl Engine {
     fn ask_time_left(&mut self, index: u32, now: Nanos) -> bool {
         let is_told = matches!(
             self.strategy,
-            Strategy::Watchdog { .. } | Strategy::Fenced { .. } | Strategy::Notify { .. }
+            Strategy::Naive
+                | Strategy::Watchdog { .. }
+                | Strategy::Fenced { .. }
+                | Strategy::Notify { .. }
+                | Strategy::Replicated { .. }
+                | Strategy::Layered
         );
         if is_told {
             let slot = self.slots.get(index);
@@ -274,13 +286,14 @@ impl Engine {
     }
 
     fn settled(&mut self, index: u32, now: Nanos, outcome: Outcome) {
+        let lacks_quorum = self.lacks_quorum(index);
         let slot = self.slots.get(index);
         let answer = match outcome {
             Outcome::Held { lasts, fence } if slot.phase == Phase::Acquiring => {
                 return self.granted(index, lasts, fence);
             }
             Outcome::Held { .. } | Outcome::Released | Outcome::Conflict => Answer::Released,
-            Outcome::Refused(Refusal::Busy | Refusal::TimedOut) if self.servers > 1 => Answer::NoQuorum,
+            Outcome::Refused(Refusal::Busy | Refusal::TimedOut) if lacks_quorum => Answer::NoQuorum,
             Outcome::Refused(Refusal::Busy | Refusal::TimedOut) => {
                 if self.ask_time_left(index, now) {
                     return;
@@ -290,9 +303,16 @@ impl Engine {
             Outcome::Refused(Refusal::TooLate) => Answer::TooLate,
             Outcome::Expired => Answer::Expired,
             Outcome::Failed(_) => Answer::Failed,
+            // What some servers may have granted is no majority, and no lock.
+            Outcome::Unknown if lacks_quorum && slot.phase == Phase::Acquiring => Answer::NoQuorum,
             Outcome::Unknown => Answer::Unknown,
         };
         self.end(index, answer);
+    }
+
+    /// Whether too few of several servers replied to the last attempt. If enough did, other clients hold the lock.
+    fn lacks_quorum(&mut self, index: u32) -> bool {
+        self.asks_a_quorum() && !self.slots.get(index).heard.is_majority(self.servers)
     }
 
     fn granted(&mut self, index: u32, lasts: Lasts, fence: Option<Fence>) {

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use locks::{Actions, Event, Nanos, Reply, Spec, Strategy};
+use locks::{Actions, Event, LockMachine, Nanos, Reply, ServerId, Spec, Strategy};
 use wire::GivenNames;
 
 use super::entropy::Entropy;
 use super::port::{Port, Wake};
 use super::slots::{Phase, Slots};
-use super::ticket::{Answer, Asked, Ticket};
+use super::ticket::{Answer, Asked, RetryBits, Ticket};
 use crate::clock;
 use crate::sockets::{Sockets, WAKE};
 use crate::timers::Timers;
@@ -43,8 +43,8 @@ pub(super) struct Engine {
     pub(super) opening: Vec<u32>,
     /// Connections that have neither been open nor failed since the start.
     pub(super) untried: Vec<u32>,
-    /// The settings of locks with the same ttl and wait.
-    pub(super) specs: BTreeMap<(u64, u64), Arc<Spec>>,
+    /// The settings of locks with the same ttl, wait and retry.
+    pub(super) specs: BTreeMap<(u64, u64, Option<RetryBits>), Arc<Spec>>,
     pub(super) entropy: Entropy,
     /// Why a connection broke last.
     pub(super) broken_by: Option<String>,
@@ -220,9 +220,23 @@ impl Engine {
                 self.slots.get(who.client).ticket.say(error.text);
             }
             let (call, reply) = (who.call, *reply);
+            if self.asks_a_quorum() && !matches!(reply, Reply::Error(_)) {
+                self.note_heard(who.client, connection);
+            }
             self.answered(who, now, Event::Replied { call, reply });
         }
         self.sockets.end_of_read(connection)
+    }
+
+    /// Whether several servers of one kind decide together.
+    pub(super) fn asks_a_quorum(&self) -> bool {
+        self.servers > 1 && self.strategy.database().is_none()
+    }
+
+    /// One of several servers has replied to this lock. Locks that share connections have one to each server.
+    fn note_heard(&mut self, client: u32, connection: u32) {
+        let slot = self.slots.get(client);
+        slot.heard.add(slot.lock.attempts(), ServerId(connection as u16));
     }
 
     /// Nothing more comes for this call.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use locks::{AnyLock, Key, Nanos};
+use locks::{AnyLock, Key, Nanos, ServerId};
 
 use super::ticket::Ticket;
 use crate::clients::Doing;
@@ -37,6 +37,27 @@ impl Phase {
     }
 }
 
+/// The servers that replied to one attempt, other than with an error.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heard {
+    attempt: u32,
+    /// A bit for each server. Those beyond the 64th share the last one.
+    servers: u64,
+}
+
+impl Heard {
+    pub(super) fn add(&mut self, attempt: u32, server: ServerId) {
+        if self.attempt != attempt {
+            *self = Self { attempt, servers: 0 };
+        }
+        self.servers |= 1 << server.0.min(63);
+    }
+
+    pub(super) const fn is_majority(self, of: u16) -> bool {
+        self.servers.count_ones() > of as u32 / 2
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) lock: AnyLock,
@@ -45,6 +66,8 @@ pub(super) struct Slot {
     pub(super) phase: Phase,
     /// Calls without a reply.
     pub(super) unanswered: u32,
+    /// Of several servers, those that replied to the present attempt.
+    pub(super) heard: Heard,
     /// The end of belief, while the lock is held.
     pub(super) until: Nanos,
     /// When its machine asked to be woken.
@@ -63,6 +86,7 @@ impl Slot {
             key,
             phase: Phase::Over,
             unanswered: 0,
+            heard: Heard::default(),
             until: Nanos::NEVER,
             lock_wake: Nanos::NEVER,
             extension_until: Nanos::NEVER,
@@ -165,6 +189,7 @@ mod tests {
             name: b"orders:17"[..].into(),
             lease: Lease::new(10_000).expect("it is allowed"),
             wait: Nanos::ZERO,
+            retry: None,
             mode: Mode::Exclusive,
         };
         Arc::new(Ticket::new(wanted, None))

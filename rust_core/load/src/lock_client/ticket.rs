@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
-use locks::{Lease, Mode, Nanos};
+use locks::{Lease, Mode, Nanos, Retry};
 
 use super::port::Port;
 
@@ -21,7 +21,7 @@ pub enum Answer {
     Lost,
     /// Another client held the lock for all of the wait.
     Busy,
-    /// Of several servers too few granted: the others were held by other clients, or did not reply.
+    /// Of several servers too few replied for a majority to grant.
     NoQuorum,
     /// The grant came when the lease had practically ended.
     TooLate,
@@ -74,7 +74,28 @@ pub struct Wanted {
     pub lease: Lease,
     /// How long to try; zero: one attempt.
     pub wait: Nanos,
+    /// The pauses between attempts, and how many there are; `wait` takes the place of its `max_wait`. `None`: pauses
+    /// with full jitter, from 1 ms to 50 ms.
+    pub retry: Option<Retry>,
     pub mode: Mode,
+}
+
+/// A retry policy without its `max_wait`, in a form that has an order.
+pub(super) type RetryBits = [u64; 5];
+
+impl Wanted {
+    pub(super) fn retry_bits(&self) -> Option<RetryBits> {
+        self.retry.map(|retry| {
+            let most = retry.max_attempts.map_or(u64::MAX, u64::from);
+            [
+                retry.kind as u64,
+                retry.base.0,
+                retry.factor.to_bits(),
+                retry.cap.0,
+                most,
+            ]
+        })
+    }
 }
 
 /// One lock, from its request to its end.

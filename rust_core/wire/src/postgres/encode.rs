@@ -60,7 +60,7 @@ impl Encoder {
             .unwrap_or_else(|| panic!("{statement:?} is not one of the strategy's statements"));
         template.push(out, |parameter, room| match parameter {
             Parameter::Hash => room.copy_from_slice(&self.hashes.of(key).to_be_bytes()),
-            Parameter::Row => room.copy_from_slice(&key.0.to_be_bytes()),
+            Parameter::Row => room.copy_from_slice(&self.hashes.row(key).to_be_bytes()),
             Parameter::Token => {
                 room[..8].copy_from_slice(&token.high.to_be_bytes());
                 room[8..].copy_from_slice(&token.low.to_be_bytes());

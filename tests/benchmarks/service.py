@@ -1,0 +1,177 @@
+"""The cases of `make perf` about `pybench serve`: what a request costs beside its parts, and beside redis-py's `Lock`.
+
+Every figure is the time for one operation at the same number of operations at once, in a closed loop, with the server
+and the load in processes of their own:
+
+- *purchase*: `POST /purchase` with `mutex` and no work, each of a product that nobody else buys meanwhile;
+- *nothing*: a route of the same front that answers at once, with its id, its line in the log and its figures;
+- *lock*: acquire and release by `LockClient` in as many tasks.
+
+The goal is purchase / (nothing + lock) of at most 1.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from pybench.servers import Server
+from tests.benchmarks.lock_client import url_of
+from tests.benchmarks.references import Figure
+from tests.benchmarks.sample import Case, Sample
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 1.5
+AT_ONCE = 16
+PRODUCTS = 1_000
+
+
+def service(server: Server) -> Iterator[Sample]:
+    """A purchase beside its parts, and the route of `simple` beside redis-py's `Lock` in the same front."""
+    with _serving(server) as (port, pid):
+        _load(port, pid, [["POST", "/reset", _json(product_id=f"p{n}", stock=2**50)] for n in range(PRODUCTS)])
+        buy = [["POST", "/purchase?work=0", _json(product_id=f"p{n}", quantity=1)] for n in range(PRODUCTS)]
+        purchase = _load(port, pid, buy)
+        nothing = _load(port, pid, [["POST", "/nothing", one[2]] for one in buy])
+        ours = _load(port, pid, [["POST", f"/api/locks/simple/r{n}?work=0", ""] for n in range(PRODUCTS)])
+        theirs = _load(port, pid, [["POST", f"/redis-py/r{n}", ""] for n in range(PRODUCTS)])
+    lock = _lock(server)
+    parts = 1e6 / nothing.per_s + 1e6 / lock.per_s
+    name = f"POST /purchase, mutex, {AT_ONCE} at once / a route that does nothing + the lock"
+    yield Sample(name, 1e6 / purchase.per_s, parts, ("at most", 1.3), "us")
+    cpu = nothing.cpu_us + lock.cpu_us
+    yield Sample("  the same in CPU of the process", purchase.cpu_us, cpu, ("at most", 1.3), "us")
+    yield Sample("  of it: the route that does nothing", 1e6 / nothing.per_s, None, None, "us")
+    yield Sample("  of it: the lock", 1e6 / lock.per_s, None, None, "us")
+    name = f"POST /api/locks/simple, {AT_ONCE} at once / redis-py's Lock in the same front, requests/s"
+    yield Sample(name, ours.per_s, theirs.per_s, ("at least", 1.0))
+
+
+def _json(**fields: object) -> str:
+    return json.dumps(fields)
+
+
+@contextmanager
+def _serving(server: Server) -> Iterator[tuple[int, int]]:
+    """A service on `server` with two more routes: its port and its process."""
+    with tempfile.TemporaryFile() as log:
+        command = [sys.executable, "-m", __name__, "serve", url_of(server)]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        try:
+            yield port, process.pid
+        finally:
+            process.terminate()
+            process.wait()
+            process.stdout.close()
+
+
+def _load(port: int, pid: int, requests: list[list[str]]) -> Figure:
+    command = [sys.executable, "-m", "tests.benchmarks.http_load", str(port), str(AT_ONCE), str(SECONDS), str(pid)]
+    asked = json.dumps(requests)
+    ended = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, input=asked)
+    said = json.loads(ended.stdout)
+    assert set(said["statuses"]) == {"200"}, said
+    return Figure(said["per_s"], said["cpu_us"])
+
+
+def _lock(server: Server) -> Figure:
+    command = [sys.executable, "-m", __name__, "lock", url_of(server)]
+    said = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
+    return Figure(said["per_s"], said["cpu_us"])
+
+
+def main() -> None:
+    """`serve URL`: the service with its further routes; `lock URL`: locks without a service."""
+    what, url = sys.argv[1:]
+    if what == "serve":
+        _serve(url)
+    else:
+        _lock_alone(url)
+
+
+def _serve(url: str) -> None:
+    import redis.asyncio
+
+    from pybench.service.answers import Answer
+    from pybench.service.app import Service
+    from pybench.service.calls import Call
+    from pybench.service.front import Route
+    from pybench.service.process import serve
+    from pybench.service.settings import Place, Settings
+
+    async def nothing(_call: Call) -> Answer:
+        return Answer(200, b'{"success":true}')
+
+    class WithReferences(Service):
+        def more_routes(self) -> dict[str, Route]:
+            client = redis.asyncio.Redis.from_url(url, max_connections=AT_ONCE)
+
+            async def lock_of_redis_py(call: Call) -> Answer:
+                lock = client.lock(call.path.removeprefix("/redis-py/"), timeout=10, blocking=False)
+                if not await lock.acquire():
+                    return Answer(409, b"{}")
+                await lock.release()
+                return Answer(200, b'{"success":true,"resourceId":"r","durationMs":1.0}')
+
+            return {
+                "/nothing": Route("/nothing", POST=nothing),
+                "/redis-py/": Route("/redis-py/{resource}", POST=lock_of_redis_py),
+            }
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    settings = Settings(
+        redis=Place(url, None),
+        redlock=(),
+        postgres=None,
+        prefix="pybench:perf:",
+        schema="pybench_perf_stock",
+        lock_schema="pybench_perf_locks",
+    )
+    settings = replace(settings, work_ns=0)
+    serve(settings, listening, lambda: print(listening.getsockname()[1], flush=True), WithReferences)
+
+
+def _lock_alone(url: str) -> None:
+    import time
+
+    import uvloop
+
+    from pybench import LockClient
+
+    async def run(seconds: float) -> int:
+        client = LockClient(redis=url)
+        end = time.monotonic() + seconds
+
+        async def one(number: int) -> int:
+            done = 0
+            while time.monotonic() < end:
+                async with client.lock(f"perf:{number}:{done % PRODUCTS}", ttl="10s", wait="5s"):
+                    done += 1
+            return done
+
+        return sum(await asyncio.gather(*map(one, range(AT_ONCE))))
+
+    async def both() -> None:
+        await run(0.3)
+        began, cpu = time.monotonic(), time.process_time()
+        done = await run(SECONDS)
+        took, cpu = time.monotonic() - began, time.process_time() - cpu
+        print(json.dumps({"per_s": done / took, "cpu_us": cpu * 1e6 / done}))
+
+    uvloop.run(both())
+
+
+SERVICE_CASES: tuple[Case, ...] = (service,)
+
+if __name__ == "__main__":
+    main()
