@@ -2,8 +2,9 @@
 
 Run it with `locust -f locustfiles/lock_api.py --headless`; with `--resources 5` more attempts meet a held lock.
 A lock that another user holds is an expected answer (409), and counted as `locked`: the user waits for as long as
-`Retry-After` says, and tries again. So is 503 `Quorum not reached`, in which several users hold some servers each; it
-is counted as `no_quorum`. Each other status than 200 is an error.
+`Retry-After` says, and tries again. So is 503 `Quorum not reached`, where several users hold some servers each; it is
+counted as `no_quorum`, and has a threshold of its own, since lost servers look the same. Each other status than 200 is
+an error.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from locust import FastHttpUser, between, events, task
 from locust.argument_parser import positive_integer
 
 ROUTES = ("simple", "redlock")
+NO_QUORUM = "Quorum not reached"
 LONGEST_PAUSE_S = 5.0
 """A server may ask for any pause; a load test waits no longer than this."""
 
@@ -60,14 +62,10 @@ class Client(FastHttpUser):
         with self.rest("POST", path, name=name) as answer:
             if answer.status_code == 200:
                 scenario.count("granted", self.route)
-            elif answer.status_code == 409:
+            elif answer.status_code == 409 or (answer.status_code == 503 and answer.js["error"] == NO_QUORUM):
                 answer.success()
-                scenario.count("locked", self.route)
+                scenario.count("locked" if answer.status_code == 409 else "no_quorum", self.route)
                 return min(float(answer.headers["Retry-After"]), LONGEST_PAUSE_S)
-            elif answer.status_code == 503 and answer.js["error"] == "Quorum not reached":
-                answer.success()
-                scenario.count("no_quorum", self.route)
-                return random.uniform(0, 0.1)
         return None
 
 
@@ -109,13 +107,17 @@ def verdict(_service: Service, _options: Namespace, metrics: Metrics) -> Verdict
         groups[route] = {name: scenario.total(name, route) for name in names}
         groups[route] |= {f"acquire_p{q}_ms": scenario.quantile("acquire_ms", q / 100, route) for q in (50, 99)}
     sums = {name: sum(group[name] or 0 for group in groups.values()) for name in names}
+    attempts = sum(groups["redlock"][name] or 0 for name in names)
     return Verdict(
         conclusion=f"{sums['granted']} locks were granted; {sums['locked']} attempts met a held lock.",
-        metrics=sums | {f"granted_{route}": groups[route]["granted"] for route in ROUTES},
+        metrics=sums
+        | {f"granted_{route}": groups[route]["granted"] for route in ROUTES}
+        | {"no_quorum_rate": sums["no_quorum"] / attempts if attempts else None},
         groups=groups,
         thresholds=[
             Threshold("p95_ms", "<", 500),
             Threshold("error_rate", "<", 0.01),
+            Threshold("no_quorum_rate", "<", 0.1),
             *(Threshold(f"granted_{route}", ">", 0) for route in ROUTES),
         ],
     )
