@@ -55,11 +55,6 @@ def result(value: Mapping[str, object]) -> Answer:
     return Answer(200, encode(value))
 
 
-def not_found() -> Problem:
-    """For a path that leads nowhere."""
-    return Problem(404, "Not found")
-
-
 def invalid(message: str) -> Problem:
     """For a request that cannot be understood, or asks for what is out of bounds."""
     return Problem(422, "Invalid request", message)

@@ -48,7 +48,7 @@ _LOCKED: dict[int | str, dict[str, Any]] = {
 _IN_PROGRESS: dict[int | str, dict[str, Any]] = {
     409: {"model": ErrorAnswer, "description": "The first request with this Idempotency-Key is still under way."}
 }
-_NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": ErrorAnswer, "description": "There is no such thing."}}
+_NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": ErrorAnswer, "description": "There is no such product."}}
 
 Work = Annotated[str | None, Query(pattern=LENGTH, description="Work while the lock is held, up to 60s.")]
 Wait = Annotated[str | None, Query(pattern=LENGTH, description="How long to wait for the lock, up to 60s; 0: do not.")]
@@ -118,7 +118,7 @@ def _describe(app: FastAPI) -> None:
     @app.post(
         "/api/locks/{strategy}/{resource}",
         response_model=LockAnswer,
-        responses={**_ERRORS, **_LOCKED, **_NOT_FOUND},
+        responses={**_ERRORS, **_LOCKED},
         tags=["locks"],
     )
     async def lock(

@@ -32,13 +32,14 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 class Route:
-    """A path, or all paths below it, that handlers answer by the method of the request."""
+    """A path, or the paths with so many parts below it, that handlers answer by the method of the request."""
 
-    __slots__ = ("allow", "handlers", "name")
+    __slots__ = ("allow", "handlers", "name", "parts")
 
     def __init__(self, name: str, **handlers: Handler) -> None:
-        """`name` is the route in log and figures."""
+        """`name` is the route in log and figures, with braces around the parts that are not fixed."""
         self.name = name
+        self.parts = name.count("{")
         self.handlers = handlers
         self.allow = ", ".join(handlers)
 
@@ -71,7 +72,7 @@ class Front:
         given = call.header(b"x-request-id")
         is_sane = given is not None and _REQUEST_ID.fullmatch(given)
         call.id = given if given is not None and is_sane else f"{self._first}-{next(self._numbers):x}"
-        route = self._exact.get(call.path) or self._route_above(call.path)
+        route = self._exact.get(call.path) or self._route_above(call)
         if route is None:
             status = await self._pass_on(call, send)
         else:
@@ -85,10 +86,11 @@ class Front:
         if self._logs_requests:
             self._log_request(call, status, seconds)
 
-    def _route_above(self, path: str) -> Route | None:
+    def _route_above(self, call: Call) -> Route | None:
         for start, route in self._below:
-            if path.startswith(start):
-                return route
+            if call.path.startswith(start):
+                parts = call.raw_path[len(start) :].split(b"/")
+                return route if len(parts) == route.parts and all(parts) else None
         return None
 
     async def _answer(self, call: Call, route: Route) -> Answer | None:

@@ -96,10 +96,11 @@ def new_names() -> tuple[str, str, str]:
 
 
 def _place(server: AnyServer, given: SecretStr | None) -> Place:
+    replicas = getattr(server.facts, "replicas", None) or 0
     if given is not None:
-        return Place(given.get_secret_value(), server.endpoint.address)
+        return Place(given.get_secret_value(), server.endpoint.address, replicas)
     # A server that pybench started listens on a socket in a private folder, and has no password.
-    return Place(str(server.endpoint), None)
+    return Place(str(server.endpoint), None, replicas)
 
 
 def _listed(url: SecretStr | None) -> list[SecretStr]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from pybench.lock_client import LockLost
 from pybench.service import idempotency
-from pybench.service.answers import Answer, Problem, encode, invalid, not_found, unavailable
+from pybench.service.answers import Answer, Problem, encode, invalid, unavailable
 from pybench.service.calls import Limits, limits_of
 from pybench.service.idempotency import SPARE_S
 from pybench.service.locks import Locked
@@ -101,8 +101,6 @@ class LockRoutes:
 def _named(call: Call) -> tuple[str, str]:
     """Strategy and resource of the path. Raises Problem."""
     text, _, resource = call.raw_path.removeprefix(PATH.encode()).partition(b"/")
-    if not text or not resource or b"/" in resource:
-        raise not_found()
     try:
         return unquote_to_bytes(text).decode(), checked_name(unquote_to_bytes(resource).decode())
     except UnicodeDecodeError:

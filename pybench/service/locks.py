@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from pybench.lock_client import LockError, LockLost, NoQuorum, NotAcquired
 from pybench.service.answers import Problem, invalid, unavailable
@@ -17,10 +17,11 @@ from pybench.service.calls import Call, Cut
 from pybench.service.strategies import Strategies, Strategy
 
 if TYPE_CHECKING:
-    from pybench.lock_client import Lock
+    from pybench.lock_client import Lock, LockClient
     from pybench.service.figures import Figures
 
 T = TypeVar("T")
+Outcome = Literal["granted", "refused", "failed"]
 
 
 class Locked(Exception):
@@ -61,57 +62,52 @@ class Locks:
                 end = await self._release(strategy, lock)
         finally:
             strategy.holding -= 1
+            if strategy.room is not None:
+                strategy.room.release()
             self._figures.held(strategy.name, time.perf_counter() - began)
         return result, end
 
     async def _acquired(self, call: Call, strategy: Strategy, name: str, wait_ns: int) -> Lock:
-        """The lock, which is held. Raises Locked or Problem."""
+        """The lock, which is held, and a place of the strategy's room. Raises Locked or Problem."""
         client = self._strategies.client_of(strategy)
-        breaker = strategy.breaker
-        breaker.check()
-        figures = self._figures
-        if strategy.up < strategy.needed:
-            breaker.failed()
-            figures.lock(strategy.name, "failed")
-            raise _lost(strategy)
+        strategy.breaker.check()
         strategy.waiting.add(call)
-        figures.waiting(1)
+        self._figures.waiting(1)
+        outcome: Outcome | None = "failed"
         try:
-            limits = call.limits
-            lock = client.lock(name, ttl=limits.ttl, wait=f"{wait_ns}ns", retry=limits.retry)
-            await lock.__aenter__()
+            lock = await _granted(strategy, client, name, call, wait_ns)
+            outcome = "granted"
         except NoQuorum as error:
-            breaker.failed()
-            figures.lock(strategy.name, "failed")
             raise _no_quorum(error.message) from None
         except NotAcquired as refused:
-            breaker.worked()
-            figures.lock(strategy.name, "refused")
+            outcome = "refused"
             raise Locked(refused.time_left) from None
         except LockError as error:
-            breaker.failed()
-            figures.lock(strategy.name, "failed")
             raise unavailable(error.message) from None
-        except asyncio.CancelledError:
-            if call.cut is Cut.SERVER_LOST:
-                breaker.failed()
-                figures.lock(strategy.name, "failed")
-            else:
-                breaker.left()
-            raise
         except ValueError as error:
             # A lease that this strategy cannot have.
-            breaker.left()
+            outcome = None
             raise invalid(str(error)) from None
-        except BaseException:
-            breaker.left()
+        except asyncio.CancelledError:
+            if call.cut is not Cut.SERVER_LOST:
+                outcome = None
             raise
         finally:
-            figures.waiting(-1)
+            self._figures.waiting(-1)
             strategy.waiting.discard(call)
-        breaker.worked()
-        figures.lock(strategy.name, "granted")
+            self._came_to(strategy, outcome)
         return lock
+
+    def _came_to(self, strategy: Strategy, outcome: Outcome | None) -> None:
+        """Count what a request for a lock came to; None: it ended before anything was known of the lock's servers."""
+        if outcome is None:
+            strategy.breaker.left()
+            return
+        self._figures.lock(strategy.name, outcome)
+        if outcome == "failed":
+            strategy.breaker.failed()
+        else:
+            strategy.breaker.worked()
 
     async def _release(self, strategy: Strategy, lock: Lock) -> LockError | None:
         """Release; why it failed. The work is done: no error of the lock undoes it."""
@@ -121,10 +117,36 @@ class Locks:
             self._figures.lock(strategy.name, "lost")
             return lost
         except LockError as error:
-            strategy.breaker.failed()
-            self._figures.lock(strategy.name, "failed")
+            self._came_to(strategy, "failed")
             return error
         return None
+
+
+async def _granted(strategy: Strategy, client: LockClient, name: str, call: Call, wait_ns: int) -> Lock:
+    """The lock, which is held, and a place of the strategy's room. Raises LockError, ValueError or Problem."""
+    if strategy.up < strategy.needed:
+        raise _lost(strategy)
+    if strategy.room is not None:
+        wait_ns = await _entered(strategy.room, wait_ns)
+    try:
+        lock = client.lock(name, ttl=call.limits.ttl, wait=f"{wait_ns}ns", retry=call.limits.retry)
+        await lock.__aenter__()
+    except BaseException:
+        if strategy.room is not None:
+            strategy.room.release()
+        raise
+    return lock
+
+
+async def _entered(room: asyncio.Semaphore, wait_ns: int) -> int:
+    """Take a place, first come, first served; what is left of the wait. Raises NotAcquired."""
+    began = time.monotonic_ns()
+    try:
+        async with asyncio.timeout(wait_ns * 1e-9 if room.locked() else None):
+            await room.acquire()
+    except TimeoutError:
+        raise NotAcquired("every connection of this strategy has a lock, or waits for one") from None
+    return max(0, wait_ns - (time.monotonic_ns() - began))
 
 
 def _lost(strategy: Strategy) -> Problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_to_bytes
 
-from pybench.service.answers import Answer, Problem, invalid, not_found, result, unavailable
+from pybench.service.answers import Answer, Problem, invalid, result, unavailable
 from pybench.service.calls import parsed
 from pybench.service.models import ResetRequest, checked_name
 from pybench.service.stock import StockLost
@@ -36,8 +36,6 @@ class Products:
     async def read(self, call: Call) -> Answer:
         """The stock of a product. Raises Problem."""
         name = call.raw_path.removeprefix(STOCK_PATH.encode())
-        if not name or b"/" in name:
-            raise not_found()
         try:
             product = checked_name(unquote_to_bytes(name).decode())
         except UnicodeDecodeError:

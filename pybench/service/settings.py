@@ -25,6 +25,8 @@ class Place:
     """With its password."""
     address: str | None
     """Without credentials; None for a server that pybench started, whose address tells nobody anything."""
+    replicas: int = 0
+    """Replicas that followed it when the service started."""
 
 
 @dataclass(frozen=True, slots=True)

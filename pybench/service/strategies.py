@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MOST_CLIENTS: Final = 32
 """In one process. Each has a thread, and a connection to each of its servers."""
-CONNECTIONS: Final = 16
-"""How many locks at once a strategy has that needs a connection for each."""
+CONNECTIONS: Final = 32
+"""How many locks at once a strategy has that needs a connection for each; further requests wait in order."""
 ALIASES: Final = {"safe": "mutex", "simple": "mutex"}
 """Names of the public contract."""
 
@@ -62,6 +62,8 @@ class Strategy:
         """How many of its servers have to answer."""
         self.breaker: Final = breaker
         self.waiting: Final[set[Call]] = set()
+        self.room: Final = asyncio.Semaphore(CONNECTIONS) if CATALOGUE[name].owns_connection else None
+        """A place for each connection of a strategy that needs one for each lock; None: it shares connections."""
         self.holding = 0
         self.client: LockClient | None = None
         self._urls = {kind: [server.place.url for server in some] for kind, some in servers.items()}
@@ -196,4 +198,7 @@ class Strategies:
         if len(servers) < needed:
             message = f"{name} needs {needed} server{'s' if needed > 1 else ''}, and the service has {len(servers)}"
             raise Problem(422, "Strategy refused", f"{message}: start it with --{role}")
+        if entry.replicas(arguments) > servers[0].place.replicas:
+            message = f"{name} needs replicas of its server, which had {servers[0].place.replicas} at the start"
+            raise Problem(422, "Strategy refused", message)
         return servers[:needed]

@@ -1,0 +1,38 @@
+"""Servers of a user, and a service on them, started once for each file of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.running import OwnRedis, Running, serving
+
+
+@pytest.fixture(scope="session")
+def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
+    server = OwnRedis(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
+def three_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[OwnRedis]]:
+    servers = [OwnRedis(tmp_path_factory.mktemp("redlock")) for _ in range(3)]
+    yield servers
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("serve")
+
+
+@pytest.fixture(scope="module")
+def service(own_redis: OwnRedis, three_redis: list[OwnRedis], folder: Path) -> Iterator[Running]:
+    """A service with a Redis and three for redlock."""
+    redlock = ",".join(server.url for server in three_redis)
+    with serving(folder, "--redis", own_redis.url, "--redlock", redlock) as running:
+        yield running
