@@ -234,13 +234,13 @@ class Scenario:
         return Counter({value: times for (one, of, value), times in self._counts.items() if (one, of) == (name, group)})
 
 
-def wait_for_reports(runner: Runner) -> None:
-    """Wait until each worker of a run that ends has sent its last report, which it does before it says that it stopped.
+def wait_for_reports(runner: Runner, workers: int = 0) -> None:
+    """Wait until each worker of a run that ends has sent its last report, and `workers` of them are ready again.
 
-    A worker that died sends none: after `REPORTS_S` the run is judged without it.
+    A worker that died does neither: after `REPORTS_S` the run is judged without it.
     """
     with gevent.Timeout(REPORTS_S, exception=False):
-        while runner.state != STATE_STOPPED:
+        while runner.state != STATE_STOPPED or (workers and runner.worker_count < workers):
             gevent.sleep(0.05)
 
 
@@ -276,8 +276,10 @@ class Plan(LoadTestShape):
             self.reset_time()
         stage = None if self.is_over() else self._stage_now(runner.environment.parsed_options.num_users)
         if stage is None and isinstance(runner, MasterRunner):
-            runner.stop()  # Without this, the master would quit before the last reports are in.
-            wait_for_reports(runner)
+            # The master may quit only then: it would miss the last reports, and busy workers would miss that it quits.
+            workers = runner.worker_count
+            runner.stop()
+            wait_for_reports(runner, workers)
         return stage
 
     def _stage_now(self, peak: int) -> tuple[int, float] | None:
