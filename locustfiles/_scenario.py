@@ -274,7 +274,9 @@ class Plan(LoadTestShape):
             if not self.scenario.begin(runner.environment):
                 return None
             self.reset_time()
-        stage = None if self.is_over() else self._stage_now(runner.environment.parsed_options.num_users)
+        options = runner.environment.parsed_options
+        is_over = self.is_over() or (options.run_time and self.get_run_time() >= options.run_time)
+        stage = None if is_over else self._stage_now(options.num_users)
         if stage is None and isinstance(runner, MasterRunner):
             # The master may quit only then: it would miss the last reports, and busy workers would miss that it quits.
             workers = runner.worker_count

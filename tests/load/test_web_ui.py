@@ -45,7 +45,7 @@ class Page:
         except OSError:
             return False
 
-    def race(self, host: str, strategy: str, users: int) -> Any:
+    def race(self, host: str, strategy: str, users: int) -> dict[str, Any]:
         """Starts a run from the form, and returns its summary."""
         self.file.unlink(missing_ok=True)
         form = {"user_count": str(users), "spawn_rate": "50", "host": host, "lock_strategy": strategy}
@@ -53,7 +53,8 @@ class Page:
         assert (status, json.loads(told)["success"]) == (200, True)
         wait_until(self.file.exists, "the run is judged")
         wait_until(lambda: json.loads(self.ask("GET", "/stats/requests")[1])["state"] == "stopped", "the run ends")
-        return json.loads(self.file.read_text())
+        summary: dict[str, Any] = json.loads(self.file.read_text())
+        return summary
 
 
 @pytest.fixture(scope="module")
