@@ -25,7 +25,7 @@ NO_QUORUM = "Quorum not reached"
 LONGEST_PAUSE_S = 5.0
 """A server may ask for any pause; a load test waits no longer than this."""
 
-scenario = Scenario("lock_api", users={"full": 40, "short": 20}, settings=["resources"])
+scenario = Scenario("lock_api", users={"full": 40, "short": 20}, settings=["resources", "p95_ms"])
 
 
 @events.init_command_line_parser.add_listener
@@ -37,6 +37,9 @@ def add_options(parser: ArgumentParser, **_: object) -> None:
         default=20,
         env_var="PYBENCH_RESOURCES",
         help="How many resources the users of a route share.",
+    )
+    parser.add_argument(
+        "--p95-ms", type=float, metavar="LIMIT", default=500, env_var="PYBENCH_P95_MS", help="Limit of the p95 in ms."
     )
 
 
@@ -99,7 +102,7 @@ def look(service: Service, _options: Namespace) -> None:
 
 
 @scenario.verdict
-def verdict(_service: Service, _options: Namespace, metrics: Metrics) -> Verdict:
+def verdict(_service: Service, options: Namespace, metrics: Metrics) -> Verdict:
     """Errors, and what each route granted."""
     names = ("granted", "locked", "no_quorum")
     groups: dict[str, Metrics] = {}
@@ -115,7 +118,7 @@ def verdict(_service: Service, _options: Namespace, metrics: Metrics) -> Verdict
         | {"no_quorum_rate": sums["no_quorum"] / attempts if attempts else None},
         groups=groups,
         thresholds=[
-            Threshold("p95_ms", "<", 500),
+            Threshold("p95_ms", "<", options.p95_ms),
             Threshold("error_rate", "<", 0.01),
             Threshold("no_quorum_rate", "<", 0.1),
             *(Threshold(f"granted_{route}", ">", 0) for route in ROUTES),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.load.commands import Lanes
+from tests.load.commands import PATIENT, Lanes
 from tests.service.running import Running
 
 
@@ -17,11 +17,13 @@ def runs(service: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     lanes = Lanes(tmp_path_factory.mktemp("runs"))
     lanes.add("race", "safe", "oversell", host)
     lanes.add("race", "none", "oversell", host, "--lock-strategy", "none")
-    lanes.add("load", "load", "high_load", host)
+    lanes.add("load", "load", "high_load", host, **PATIENT)
     lanes.add("load", "too slow", "high_load", host, "--p95-ms", "0.01", "--users", "5", "--run-time", "3s")
     lanes.add("load", "lost", "high_load", host, "--lock-strategy", "none", "--users", "40", "--run-time", "3s")
     lanes.add("retry", "retry", "retry_comparison", host)
-    lanes.add("api", "api", "lock_api", host.replace("//", "//user:s3cret@"), "--resources", "2", "--users", "8")
+    lanes.add(
+        "api", "api", "lock_api", host.replace("//", "//user:s3cret@"), "--resources", "2", "--users", "8", **PATIENT
+    )
     yield lanes
     lanes.close()
 
@@ -49,8 +51,6 @@ def test_without_a_lock_the_race_fails_and_says_how_many_got_the_item(runs: Lane
 def test_high_load_holds_its_thresholds_and_loses_no_update(runs: Lanes):
     run = runs["load"]
     assert run.code == 0, run.out + run.err
-    limits = {one["metric"]: one["limit"] for one in run.summary["thresholds"]}
-    assert limits == {"p95_ms": "< 500", "p99_ms": "< 1000", "error_rate": "< 0.1", "lost_updates": "<= 0"}
     metrics = run.summary["metrics"]
     assert 20 < metrics["sold"] <= metrics["taken"]
     # Work under a lock is in each response time of a purchase, four of five requests.
@@ -60,8 +60,9 @@ def test_high_load_holds_its_thresholds_and_loses_no_update(runs: Lanes):
 def test_high_load_fails_when_a_percentile_is_over_its_limit(runs: Lanes):
     run = runs["too slow"]
     assert run.code == 1, run.out + run.err
-    assert [run.threshold(metric) for metric in ("p95_ms", "p99_ms", "error_rate")] == [False, True, True]
-    assert "failed: 1 of 4 thresholds missed" in run.out
+    assert not run.threshold("p95_ms")
+    assert run.threshold("error_rate")
+    assert re.search(r"p95_ms < 0.01 +\S+ +FAIL", run.out)
 
 
 def test_high_load_fails_when_confirmed_purchases_overwrite_one_another(runs: Lanes):
@@ -69,7 +70,13 @@ def test_high_load_fails_when_confirmed_purchases_overwrite_one_another(runs: La
     assert run.code == 1, run.out + run.err
     metrics = run.summary["metrics"]
     assert metrics["lost_updates"] == metrics["sold"] - metrics["taken"] > 0
+    assert not run.threshold("lost_updates")
     assert run.threshold("error_rate")
+
+
+def test_the_limits_of_high_load_are_those_that_are_promised(runs: Lanes):
+    limits = {one["metric"]: one["limit"] for one in runs["lost"].summary["thresholds"]}
+    assert limits == {"p95_ms": "< 500", "p99_ms": "< 1000", "error_rate": "< 0.1", "lost_updates": "<= 0"}
 
 
 def test_the_retry_policies_are_told_apart_by_their_own_figures(runs: Lanes):
