@@ -235,8 +235,11 @@ def _errors(rows: Sequence[ErrorReply]) -> list[ErrorReply]:
     for row in rows:
         key = (row["phase"], row["code"], row["server"])
         before = merged.get(key)
-        both = {name: row[name] + (before[name] if before else 0) for name in ("count", "warmup")}  # type: ignore[literal-required]
-        merged[key] = {**(before or row), **both}
+        if before is None:
+            merged[key] = {**row}
+        else:
+            before["count"] += row["count"]
+            before["warmup"] += row["warmup"]
     return list(merged.values())
 
 
