@@ -170,7 +170,7 @@ def _counted_by_servers(
 
 def _effects(result: Outcome, judged_by: Judge, final_values: NDArray[np.uint64] | None) -> dict[str, int | None]:
     """The writes of a trial and their results: `EFFECT_COLUMNS`."""
-    if judged_by is Judge.BELIEF:
+    if judged_by in (Judge.BELIEF, Judge.PART):
         return dict.fromkeys(EFFECT_COLUMNS)
     written = {name: result.totals[name] for name in ("acknowledged_writes", "unknown_writes", "stale_writes")}
     if final_values is None:

@@ -27,6 +27,9 @@ P = ParamSpec("P")
 Apart = Callable[[Callable[[], Any]], Any]
 """Calls a function on another thread and returns its result, while the event loop goes on."""
 
+FAILURES = (_core.ConnectError, OSError, RuntimeError)
+"""What ends a trial before its time."""
+
 STOPPED_WITHIN_S = 20.0
 """How long a stopped trial may take: its clients release what they hold, or wait for replies."""
 
@@ -71,8 +74,11 @@ class Driver:
         self._apart = apart
         self.assignment: Assignment | None = None
         self._trial: _core.Trial | None = None
+        self._error: BaseException | None = None
         self._users = 0
         self._drained_ns = 0
+        self.began_ns = 0
+        """When the trial was started, by the wall clock."""
         self.clients = 0
         """How many clients work now."""
         self.wanted = 0
@@ -102,34 +108,39 @@ class Driver:
         Returns the faults planted in its checker, each with whether the checker found it. Raises RuntimeError after a
         fork, and ValueError for a specification that the core refuses.
         """
-        # Messages turn tuples into lists, and the core asks for texts and numbers only.
-        trial = _core.Trial(cast("TrialSpec", dict(assignment.spec)))
+        trial = _core.Trial(cast("TrialSpec", _with_tuples(assignment.spec)))
         planted = self._apart(trial.planted)
         self.assignment, self.most_clients = assignment, 0
         self.follow(self._users)
         trial.set(concurrency=self.clients)
         trial.start()
-        self._trial, self._drained_ns = trial, time.monotonic_ns()
+        self._trial, self._drained_ns, self.began_ns = trial, time.monotonic_ns(), time.time_ns()
         return list(planted)
 
-    def drain(self) -> Tally:
-        """What was counted since the last drain. Raises ConnectError where the trial could not connect."""
+    def drain(self) -> Tally | None:
+        """What was counted since the last drain; None where the trial has ended by itself: then `stop` says why."""
         assert self._trial is not None, "a trial runs"
         trial = self._trial
-        if self._apart(lambda: trial.wait(0)):
-            return Tally()  # `stop` brings the rest of a trial that has ended.
-        return self._drained(trial)
+        try:
+            has_ended = self._apart(lambda: trial.wait(0))
+        except FAILURES as error:
+            self._error = error
+            return None
+        return None if has_ended else self._drained(trial)
 
     def stop(self) -> Ended:
         """End the trial, and take the rest of its counts."""
         assert self._trial is not None, "a trial runs"
         trial, self._trial = self._trial, None
+        error, self._error = self._error, None
         try:
+            if error is not None:
+                raise error
             trial.stop()
             self._apart(lambda: trial.wait(STOPPED_WITHIN_S))
             rest, result = self._drained(trial), trial.result
-        except (_core.ConnectError, OSError, RuntimeError) as error:
-            return Ended(Tally(), None, error)
+        except FAILURES as failure:
+            return Ended(Tally(), None, failure)
         if result is None:
             return Ended(rest, None, TimeoutError(f"the trial did not end within {STOPPED_WITHIN_S:.0f} s"))
         return Ended(rest, TrialPart.of(result, clients=max(self.most_clients, 1)), None)
@@ -139,3 +150,17 @@ class Driver:
         now_ns = time.monotonic_ns()
         elapsed_ns, self._drained_ns = now_ns - self._drained_ns, now_ns
         return Tally.drained(drained, elapsed_ns)
+
+
+def _with_tuples(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """`spec` with the points of distributions as tuples again, which messages turn into lists."""
+    return {
+        name: [tuple(point) for point in value]
+        if name == "points"
+        else _with_tuples(value)
+        if isinstance(value, Mapping)
+        else [_with_tuples(one) if isinstance(one, Mapping) else one for one in value]
+        if isinstance(value, list)
+        else value
+        for name, value in spec.items()
+    }
