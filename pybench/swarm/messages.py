@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 HELLO = "pybench-hello"
-"""Worker: where it runs. It can be assigned a trial from now on."""
+"""Worker: where it runs. It can be assigned a trial from now on. Master: asks for that once more."""
 ASSIGN = "pybench-assign"
 """Master: the trial that the worker drives, from now on."""
 STOP = "pybench-stop"
