@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from pybench import _core
+from pybench.analysis.violation_sentences import PROCESS
 from pybench.errors import RecordError
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _totals(placed: Sequence[Placed]) -> dict[str, int]:
 
 def _of_process(violation: Violation, placed: Placed, first_client: int) -> Violation:
     """`violation` with the number that its clients and the time that its grants have in the merged trial."""
-    moved: dict[str, Any] = {**violation, "process": placed.name}
+    moved: dict[str, Any] = {**violation, PROCESS: placed.name}
     for name in ("first_client", "second_client"):
         if moved[name] is not None:
             moved[name] += first_client

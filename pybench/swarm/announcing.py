@@ -29,7 +29,8 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     rate = COLUMNS["grants_per_s"].format.text(row["grants_per_s"])
     load = f"{plural(row['concurrency'], 'client')}, {plural(row['keys'], 'key')}"
     quantiles = ", ".join(
-        f"{name} {quantile_text(row, column)}" for name, column in (("p50", "acquire_p50_us"), ("p99", "acquire_p99_us"))
+        f"{name} {quantile_text(row, column)}"
+        for name, column in (("p50", "acquire_p50_us"), ("p99", "acquire_p99_us"))
     )
     return [
         f"{lock}: {outcome.verdict} ({outcome.reason})",

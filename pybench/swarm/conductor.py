@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench import _core
 from pybench.analysis import error_replies
-from pybench.errors import PybenchError, ServerError
+from pybench.errors import PybenchError, RecordError, ServerError
 from pybench.masking import without
 from pybench.planning.trial_spec import trial_seed, trial_spec
 from pybench.records.parts import TrialPart
@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 
 PARTING_S = 1.0
 """The time limit for removing keys after a failure."""
+FAILED_RECORD = RecordError("the record of the test could not be written", hint="the log has the reason")
 
 Apart = Callable[[Callable[[], Any]], Any]
 
@@ -205,6 +206,9 @@ class Conductor:
             self.problem = self.problem or error
             test.outcome = Outcome.failed(error, test.folder.path)
         finally:
+            # Once only, even if what went wrong here is our own fault.
+            if test.outcome is None:
+                test.outcome = Outcome.failed(FAILED_RECORD, test.folder.path)
             self._clear(test)
             test.folder.release()
         return test.outcome

@@ -36,7 +36,7 @@ def apart(call: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
 
 
 def origin() -> Origin:
-    """This process."""
+    """Where this process runs."""
     try:
         boot = BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:

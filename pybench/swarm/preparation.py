@@ -14,10 +14,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.errors import PybenchError, RecordError
+from pybench.errors import InputError, PybenchError, RecordError
 from pybench.numbers import plural
 from pybench.planning.needs import own_connections, servers_in
 from pybench.planning.placement import Placement
+from pybench.planning.plan import make_plan
 from pybench.records import RunFolder, build_manifest
 from pybench.running.interrupts import Interrupts
 from pybench.running.job import RESULTS, plan_with_servers, require_core
@@ -89,9 +90,14 @@ class Preparation:
         require_core()
         clients = room(settings, -(-max(users, 1) // max(processes, 1)))
         known = self._prepared
-        if known is not None and self._pool is not None and (known.settings, known.cell.concurrency) == (
-            settings,
-            clients,
+        if (
+            known is not None
+            and self._pool is not None
+            and (known.settings, known.cell.concurrency)
+            == (
+                settings,
+                clients,
+            )
         ):
             self._pool.check()
             return known
@@ -101,6 +107,7 @@ class Preparation:
         self._pool = ServerPool()
         try:
             matrix = settings.matrix(clients)
+            require_possible(make_plan(matrix))
             plan, placement, servers = plan_with_servers(matrix, self._pool, binds=self._binds)
         except BaseException:
             self.close()
@@ -170,6 +177,12 @@ class Preparation:
         return folder
 
 
+def require_possible(plan: Plan) -> None:
+    """Raise InputError with the reason where the one cell of `plan` is refused."""
+    for refused in plan.refused:
+        raise InputError(f"this test is impossible: {refused.reason}", hint="change the options, and start again")
+
+
 def room(settings: Settings, users: int) -> int:
     """How many clients the trial of a process with so many `users` at the start has room for.
 
@@ -197,5 +210,6 @@ def folder_path(out: str) -> Path:
     try:
         return next(path for path in tries if not path.exists() or (path.is_dir() and not any(path.iterdir())))
     except OSError as error:
-        raise RecordError(f"the run folder {first} cannot be made: {error.strerror}", hint="choose another --out") from None
-
+        raise RecordError(
+            f"the run folder {first} cannot be made: {error.strerror}", hint="choose another --out"
+        ) from None

@@ -25,7 +25,7 @@ import numpy as np
 
 from pybench import exits
 from pybench.analysis.disturbances import Trouble, first_of
-from pybench.analysis.verdicts import Verdict
+from pybench.analysis.verdicts import Verdict, controls_caught, judge_cell
 from pybench.exits import Exit
 from pybench.numbers import plural
 from pybench.records import trial_record, workers
@@ -92,7 +92,7 @@ def record(test: Test, problem: PybenchError | None, apart: Apart) -> Outcome:
     if measured:
         shared = test.prepared.settings.shared_keys
         cell = _cell(test, sum(one.site.most_clients for one in measured))
-        test.folder.update_manifest(**_described(test, cell))
+        test.folder.update_manifest(**_described(test, cell, wall_s))
         merged = _merged(test, measured, cell, spent, trouble, wall_s, shared=shared)
         test.folder.add_trial(merged, trouble=trouble)
     workers.write(test.folder.path, rows)
@@ -102,14 +102,14 @@ def record(test: Test, problem: PybenchError | None, apart: Apart) -> Outcome:
     if not measured:
         reason = problem.message if problem is not None else "no process measured anything"
         return Outcome(run.path, None, reason, exits.first(errors or {Exit.OK}), run, {})
-    row = run.trials.iloc[0].to_dict()
+    row: dict[str, Any] = dict(run.trials.iloc[0].items())  # type: ignore[arg-type]
     if trouble is not None:
         errors.add(trouble.error.exit)
-    judged = judged_row(row, test.folder.manifest["control"], test.folder.manifest.get("probes", ()))
+    caught = controls_caught(test.folder.manifest["control"])
     return Outcome(
         run.path,
         Verdict(run.summary["verdict"].iloc[0]),
-        judged.judgement.reason,
+        judge_cell(run.trials, control_caught=caught).reason,
         exits.first({run.exit_code, *errors}),
         run,
         row,
@@ -169,9 +169,9 @@ def _cell(test: Test, clients: int) -> Cell:
     return settings.cell(settings.matrix(clients))
 
 
-def _described(test: Test, cell: Cell) -> dict[str, Any]:
+def _described(test: Test, cell: Cell, wall_s: float) -> dict[str, Any]:
     """The entries of the manifest that name the cell, whose clients are known only at the end."""
-    matrix = test.prepared.settings.matrix(cell.concurrency)
+    matrix = test.prepared.settings.matrix(cell.concurrency, window_s=wall_s)
     return {
         "cells": [cell_entry(cell)],
         "order": [[0]],
@@ -197,7 +197,11 @@ def _strategy(test: Test, *, shared: bool) -> Strategy:
     cell = test.prepared.cell
     strategy = CATALOGUE[cell.strategy].with_arguments(cell.args)
     several = sum(site.tally["grants"] > 0 for site in test.sites.values()) > 1
-    return replace(strategy, judged_by=Judge.PART) if shared and several and strategy.judged_by is Judge.BELIEF else strategy
+    return (
+        replace(strategy, judged_by=Judge.PART)
+        if shared and several and strategy.judged_by is Judge.BELIEF
+        else strategy
+    )
 
 
 def _merged(
@@ -306,8 +310,10 @@ def _note(test: Test, site: Site) -> str | None:
     if site.error is not None:
         return site.error
     if site.state is State.LOST:
-        since = "nothing was reported" if site.reported_ns is None else (
-            f"its figures end with its last report at {(site.reported_ns - test.started_ns) / 1e9:.1f} s"
+        since = (
+            "nothing was reported"
+            if site.reported_ns is None
+            else (f"its figures end with its last report at {(site.reported_ns - test.started_ns) / 1e9:.1f} s")
         )
         return f"lost: {since}; what it did afterwards is unknown, and it has no time line"
     if site.missed_plants:
@@ -317,4 +323,3 @@ def _note(test: Test, site: Site) -> str | None:
 
 def _us(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e3
-

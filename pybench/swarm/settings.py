@@ -63,19 +63,29 @@ class Settings:
         settings.cell(settings.matrix(1))
         return settings
 
-    def matrix(self, clients: int) -> Matrix:
-        """The matrix with one cell of so many clients. Raises InputError."""
+    def matrix(self, clients: int, *, window_s: float = 1.0) -> Matrix:
+        """The matrix with one cell of so many clients and one trial of that length. Raises InputError."""
         from pybench.matrix import matrix_from_options
+        from pybench.matrix.loading import OPTIONS_HINT
 
-        return matrix_from_options(
-            os.environ,
+        options = {
             **self.axes,
-            concurrency=max(clients, 1),
-            name="locust",
-            trials=1,
-            redis=list(self.redis) or None,
-            postgres=list(self.postgres) or None,
-        )
+            "concurrency": max(clients, 1),
+            "name": "locust",
+            "trials": 1,
+            "warmup": "0",
+            "duration": f"{max(round(window_s * 1e3), 10)}ms",
+            # One lock and one load: a hold beyond the lease is what the user asked for, and the verdict tells it.
+            "allow": "hold-beyond-ttl",
+            "redis": list(self.redis) or None,
+            "postgres": list(self.postgres) or None,
+        }
+        try:
+            return matrix_from_options(os.environ, **options)
+        except InputError as error:
+            if error.hint != OPTIONS_HINT:
+                raise
+            raise InputError(error.message, hint="docs/locust.md lists the options, with examples") from None
 
     def cell(self, matrix: Matrix) -> Cell:
         """The one cell of `matrix`. Raises InputError where an option has several values."""

@@ -68,7 +68,7 @@ class Site:
     clock: ClockOffset = field(default_factory=ClockOffset)
     tally: Tally = field(default_factory=Tally)
     recent: Tally = field(default_factory=Tally)
-    """What its latest report brought."""
+    """What its latest report with counts brought."""
     state: State = State.RUNNING
     left_ns: int | None = None
     """When it left or was lost, by our wall clock."""
@@ -94,8 +94,10 @@ class Site:
 
     def take(self, report: Mapping[str, Any], now_ns: int) -> None:
         """A report of a trial that runs."""
-        self.recent = Tally.read(report["tally"])
-        self.tally.add(Tally.read(report["tally"]))
+        tally = Tally.read(report["tally"])
+        if tally.elapsed_ns:
+            self.recent = tally
+            self.tally.add(tally)
         self.users, self.clients, self.wanted = report["users"], report["clients"], report["wanted"]
         self.most_clients = max(self.most_clients, report["most_clients"])
         self.began_ns = report["began_ns"]

@@ -7,6 +7,7 @@ code. From the web page, the form says what is wrong before anything starts.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pybench.swarm.recording import Outcome
 
 
-class Starting:
+class Starting(ABC):
     """What standalone and master have in common; `processes` says over how many processes users are spread."""
 
     def __init__(self, environment: Environment, command: Sequence[str], *, binds: bool) -> None:
@@ -54,9 +55,9 @@ class Starting:
         """The options of Locust by name."""
         return vars(self.environment.parsed_options) if self.environment.parsed_options is not None else {}
 
+    @abstractmethod
     def processes(self) -> int:
         """How many processes make load."""
-        raise NotImplementedError
 
     def refusal(self, form: dict[str, str]) -> PybenchError | None:
         """Why a test with the fields of this `form` cannot start; None where it can."""

@@ -26,6 +26,8 @@ class NativeLocks(User):
     """
 
     abstract = True
+    host = "native locks"
+    """What the page shows as the host; the servers are options of their own."""
     wait_time = constant(A_LONG_TIME_S)
 
     def on_start(self) -> None:
@@ -43,12 +45,6 @@ class NativeLocks(User):
         """Nothing: a user that waits between two tasks can be stopped at once."""
 
 
-@events.init_command_line_parser.add_listener
-def _on_parser(parser: Any, **_: object) -> None:  # noqa: ANN401
-    add_options(parser)
-
-
-@events.init.add_listener
 def _on_init(environment: Environment, **_: object) -> None:
     if not any(issubclass(user, NativeLocks) for user in environment.user_classes):
         return
@@ -75,3 +71,5 @@ def _role(environment: Environment) -> Any:  # noqa: ANN401
     return Standalone(environment, command)
 
 
+events.init_command_line_parser.add_listener(add_options)
+events.init.add_listener(_on_init)

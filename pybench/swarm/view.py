@@ -31,7 +31,7 @@ QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
 
 def rows(conductor: Conductor) -> list[Row]:
     """The rows of the tab about the locks: a figure or a sentence each."""
-    return [{"figure": name, "value": value} for name, value in _rows(conductor)]
+    return [{"figure": name[:1].upper() + name[1:], "value": value} for name, value in _rows(conductor)]
 
 
 def worker_rows(conductor: Conductor) -> list[Row]:
@@ -59,7 +59,7 @@ def _rows(conductor: Conductor) -> Iterator[tuple[str, str]]:
     for clause in failure_clauses(test.tally()):
         yield "acquires that failed", clause
     cell = test.prepared.cell
-    yield "lock", f"{cell.id.partition(' ')[0]}, {plural(cell.keys, 'key')} {_keys_of(test)}, hold {cell.hold.text}"
+    yield "lock", f"{cell.id.partition(' ')[0]}, {plural(cell.keys, 'key')}{_keys_of(test)}, hold {cell.hold.text}"
     yield "servers", ", ".join(dict.fromkeys(server.label for server in test.prepared.servers))
     yield "control", _control(test)
     for text in test.watch.texts:
@@ -123,8 +123,8 @@ def _control(test: Test) -> str:
 
 def _keys_of(test: Test) -> str:
     if len(test.sites) <= 1:
-        return "in all"
-    return "that all workers share" if test.prepared.settings.shared_keys else "of each worker"
+        return ""
+    return " that all workers share" if test.prepared.settings.shared_keys else " of each worker"
 
 
 def _terms(test: Test) -> Terms:

@@ -51,8 +51,6 @@ def extend(web_ui: WebUI, role: Starting) -> None:
     }
     pages = Blueprint("pybench", __name__, url_prefix=base or None)
 
-    @pages.route(REPORT_PATH)
-    @web_ui.auth_required_if_enabled
     def report() -> Response:
         test = role.conductor.test
         if test is None or test.outcome is None:
@@ -60,6 +58,7 @@ def extend(web_ui: WebUI, role: Starting) -> None:
         name = f"{test.outcome.folder.name}.html"
         return send_file(test.outcome.folder / "report.html", as_attachment=True, download_name=name)
 
+    pages.add_url_rule(REPORT_PATH, view_func=web_ui.auth_required_if_enabled(report))
     app = web_ui.app
     assert app is not None, "a web page has an application"
     app.register_blueprint(pages)

@@ -22,6 +22,7 @@ FLOORS = (
     "report",
     "running",
     "doctor",
+    "swarm",
     "cli",
 )
 """The lowest first. The ground is the files that stand in `pybench/` itself."""
