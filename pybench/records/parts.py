@@ -209,13 +209,14 @@ def _of_process(violation: Violation, placed: Placed, first_client: int) -> Viol
 
 
 def _timeline(placed: Sequence[Placed]) -> Columns:
+    names = ("grants", "refused", "errors", "p50_ns", "p99_ns")
     if not placed:
-        return {}
+        return {name: np.zeros(0, dtype=np.uint64) for name in ("start_ns", *names)}
     step_ns = max(_step_ns(one.part.timeline["start_ns"]) for one in placed)
     ends = [round(one.shift_ns / step_ns) + int(one.part.timeline["start_ns"][-1]) // step_ns + 1 for one in placed]
     merged: Columns = {
         "start_ns": np.arange(max(ends), dtype=np.uint64) * np.uint64(step_ns),
-        **{name: np.zeros(max(ends), dtype=np.uint64) for name in ("grants", "refused", "errors", "p50_ns", "p99_ns")},
+        **{name: np.zeros(max(ends), dtype=np.uint64) for name in names},
     }
     for one in placed:
         line = one.part.timeline

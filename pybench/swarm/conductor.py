@@ -31,6 +31,7 @@ from pybench.swarm.site import Origin, Site, State
 from pybench.swarm.tally import Tally, summed
 
 if TYPE_CHECKING:
+    from pybench.matrix.cells import Cell
     from pybench.records import RunFolder
     from pybench.running.observer import Observer
     from pybench.running.trial_servers import Side
@@ -58,7 +59,10 @@ class Test:
     """When it started, by our wall clock."""
     sites: dict[str, Site] = field(default_factory=dict)
     """By Locust's id of the worker."""
-    shared_sides: list[Side] | None = None
+    admitted: list[str] = field(default_factory=list)
+    """The ids of all processes that got a trial, or are about to, in their order."""
+    shared: tuple[list[Side], str] | None = None
+    """With shared keys the servers of all sites, and the prefix of their keys; None before the first site."""
     ends: bool = False
     """Whether it has been stopped: no site joins any more."""
     outcome: Outcome | None = None
@@ -109,22 +113,13 @@ class Conductor:
         Raises ServerError where its tables cannot be made.
         """
         test = self.test
-        if test is None or test.ends or id_ in test.sites:
+        if test is None or test.ends or id_ in test.admitted:
             return None
-        number = len(test.sites) + 1
+        # Noted first: what follows waits for servers, and the same process may be seen again meanwhile.
+        test.admitted.append(id_)
+        number = len(test.admitted)
         cell = test.prepared.cell
-        servers = self.preparation.servers_of(test.prepared, test.observer, cell)
-        if test.shared_sides is None or not test.prepared.settings.shared_keys:
-            sides = test.observer.new_sides(cell, servers)
-            for side in sides:
-                side.prepare()
-            for side in sides:
-                side.begin()
-            prefix = test.observer.key_prefix
-        else:
-            sides, prefix = test.shared_sides, next(iter(test.sites.values())).assignment.spec["key_prefix"]
-        if test.prepared.settings.shared_keys:
-            test.shared_sides = sides
+        sides, prefix = self._keys_for(test, cell)
         spec = trial_spec(
             cell,
             [side.spec() for side in sides],
@@ -139,6 +134,20 @@ class Conductor:
         assignment = Assignment(test.number, plain(spec), test.prepared.settings.clients_per_user)
         test.sites[id_] = Site(f"worker {number}", id_, origin, assignment, cell, sides, time.time_ns())
         return assignment
+
+    def _keys_for(self, test: Test, cell: Cell) -> tuple[list[Side], str]:
+        """The servers of a new site, with its table there, and the prefix of its keys."""
+        if test.shared is not None:
+            return test.shared
+        servers = self.preparation.servers_of(test.prepared, test.observer, cell)
+        own = test.observer.new_sides(cell, servers), test.observer.key_prefix
+        if test.prepared.settings.shared_keys:
+            test.shared = own
+        for side in own[0]:
+            side.prepare()
+        for side in own[0]:
+            side.begin()
+        return own
 
     def report(self, id_: str, message: Mapping[str, Any]) -> None:
         """A report of a site; one of an earlier test, or of an unknown site, is ignored."""

@@ -56,6 +56,7 @@ class Load:
         self._pending = Tally()
         self._missed: list[str] = []
         self._drains = RLock()
+        """Held while a trial starts, is drained, or ends."""
         self._trials = 0
 
     def join(self, user: int) -> None:
@@ -70,16 +71,17 @@ class Load:
 
     def start(self, assignment: Assignment) -> None:
         """Start the trial of `assignment`, and drain it once a second. A trial that cannot start ends at once."""
-        self.stop(leaves=False)
-        self._pending, self._missed = Tally(), []
-        try:
-            planted = self._driver.start(assignment)
-        except (ValueError, RuntimeError) as error:
-            self._on_end(_end(assignment.number, Ended(Tally(), None, error), leaves=False))
-            return
-        self._missed = [kind for kind, caught in planted if not caught]
-        self._trials += 1
-        gevent.spawn(self._drain_each_second, self._trials)
+        with self._drains:
+            self.stop(leaves=False)
+            self._pending, self._missed = Tally(), []
+            try:
+                planted = self._driver.start(assignment)
+            except (ValueError, RuntimeError) as error:
+                self._on_end(_end(assignment.number, Ended(Tally(), None, error), leaves=False))
+                return
+            self._missed = [kind for kind, caught in planted if not caught]
+            self._trials += 1
+            gevent.spawn(self._drain_each_second, self._trials)
 
     def report(self) -> dict[str, Any] | None:
         """What was counted since the last report; None where no trial runs."""

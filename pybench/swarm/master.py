@@ -81,8 +81,10 @@ class Master(Starting):
 
     def quits(self, **_: object) -> None:
         """The process ends."""
-        self.stops()
-        self.conductor.close()
+        try:
+            self.stops()
+        finally:
+            self.conductor.close()
 
     def _left(self, sites: Any) -> list[Site]:  # noqa: ANN401 - a view of a dictionary
         return [site for site in sites if not site.is_over]

@@ -133,11 +133,11 @@ def _measured(test: Test) -> tuple[list[_Measured], Sequence[Spent], Trouble | N
         used = used or spent
         if part is None:
             continue
-        left, trouble = (0, None) if test.shared_sides is not None else cleared(site.sides)
+        left, trouble = (0, None) if test.shared is not None else cleared(site.sides)
         troubles += [] if trouble is None else [trouble]
         is_released = site.part is not None and all_is_released(site.cell, replace(part, stopped=False))
         # A site of a shared set of keys cannot tell which of them it left.
-        is_released = is_released and trouble is None and test.shared_sides is None
+        is_released = is_released and trouble is None and test.shared is None
         values = next((one.final_values for one in spent if isinstance(one, DatabaseSpent)), None)
         # The stop is the normal end of such a trial; what it cut off had no time to finish.
         complete = replace(part, stopped=False, totals={**part.totals, "abandoned": 0})

@@ -46,8 +46,10 @@ class Standalone(Starting):
 
     def quits(self, **_: object) -> None:
         """The process ends."""
-        self.stops()
-        self.conductor.close()
+        try:
+            self.stops()
+        finally:
+            self.conductor.close()
 
     def _ended(self, message: dict[str, Any]) -> None:
         self.conductor.ended(HERE, message)

@@ -29,6 +29,7 @@ ONLY_AT_THE_END = (
     *("longest_stall_ns", "longest_streak", "longest_wait_ns"),
 )
 """Totals of a trial that no drain brings."""
+OF_STEPS = ("start_ns", "grants", "refused", "errors", "p50_ns", "p99_ns")
 OF_CLIENTS = ("grants", "attempts", "wait_sum_ns", "wait_max_ns")
 
 
@@ -105,6 +106,7 @@ class Tally:
         return TrialPart(
             totals={**dict.fromkeys(ONLY_AT_THE_END, 0), **self.counters, "window_ns": self.elapsed_ns},
             histograms=list(self.histograms),
+            timeline={name: np.zeros(0, dtype=np.uint64) for name in OF_STEPS},
             clients={name: np.zeros(0, dtype=np.uint64) for name in OF_CLIENTS},
             violations=list(self.violations),
         )

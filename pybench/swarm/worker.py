@@ -24,7 +24,8 @@ class Worker:
         self.runner = environment.runner
         self.load = Load(environment, self._ended)
         for name, listener, concurrent in (
-            (messages.ASSIGN, self._on_assign, False),
+            # In greenlets of their own, so that the worker goes on to hear the master.
+            (messages.ASSIGN, self._on_assign, True),
             (messages.HELLO, self._hello, False),
             (messages.STOP, self._on_stop, True),
             # At once: a delay would look like a slow network.
@@ -44,6 +45,10 @@ class Worker:
     def quits(self, **_: object) -> None:
         """The process ends, perhaps in the middle of a test."""
         self.load.stop(leaves=True)
+        # Locust sends a last report only where the master ends the worker.
+        data: dict[str, Any] = {}
+        self.runner.environment.events.report_to_master.fire(client_id=self.runner.client_id, data=data)
+        self.runner.send_message("stats", data)
 
     def _hello(self, **_: object) -> None:
         self.runner.send_message(messages.HELLO, origin().message())

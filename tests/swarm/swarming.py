@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import csv
+import json
 import os
 import signal
 import socket
@@ -89,9 +89,10 @@ def worker(port: int) -> list[str]:
     return ["--worker", "--master-host=127.0.0.1", f"--master-port={port}"]
 
 
-def requests_of(folder: Path, prefix: str) -> int:
-    """The requests that Locust counted, by its own file."""
-    with (folder / f"{prefix}_stats.csv").open(encoding="utf-8") as file:
-        rows = {row["Name"]: row for row in csv.DictReader(file)}
-    assert rows["acquire"]["Request Count"] == rows["Aggregated"]["Request Count"]
-    return int(rows["acquire"]["Request Count"])
+def requests_of(folder: Path, name: str) -> int:
+    """The requests that Locust counted until its end, by its `--json-file`."""
+    (entry,) = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    assert entry["name"] == "acquire"
+    assert sum(entry["response_times"].values()) == entry["num_requests"]
+    requests: int = entry["num_requests"]
+    return requests

@@ -14,7 +14,7 @@ from tests.swarm.swarming import free_port, headless, master, requests_of, swarm
 
 def test_the_totals_of_two_workers_are_the_sum_of_what_each_measured(tmp_path):
     port = free_port()
-    conducting = [*headless(4, 4), *master(port, 2), "--csv=locust", "--out=run", "--keys=8", "--hold=200us"]
+    conducting = [*headless(4, 4), *master(port, 2), "--json-file=locust", "--out=run", "--keys=8", "--hold=200us"]
     with (
         swarm(tmp_path, *conducting, name="master") as one,
         swarm(tmp_path, *worker(port), name="worker-1"),
@@ -41,14 +41,15 @@ def test_the_totals_of_two_workers_are_the_sum_of_what_each_measured(tmp_path):
 
 def test_workers_that_die_leave_and_come_late_are_told_and_what_they_counted_is_kept(tmp_path, server, url):
     port = free_port()
-    options = ["--headless", "--only-summary", "-u", "6", "-r", "6", f"--redis={url}", "--csv=locust", "--out=run"]
+    options = ["--headless", "-u", "6", "-r", "6", f"--redis={url}", "--json-file=locust", "--out=run"]
     with (
         swarm(tmp_path, *options, *master(port, 3), "--keys=8", "--hold=200us", name="master") as one,
         swarm(tmp_path, *worker(port), name="dies") as dies,
         swarm(tmp_path, *worker(port), name="leaves") as leaves,
         swarm(tmp_path, *worker(port), name="stays") as stays,
     ):
-        one.await_text("All users spawned")
+        # Locust's table has them once a worker has reported.
+        one.await_text("acquire")
         with swarm(tmp_path, *worker(port), name="late") as late:
             one.await_text("(index 3) reported as ready")
             leaves.process.send_signal(signal.SIGTERM)

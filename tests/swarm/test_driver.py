@@ -18,7 +18,7 @@ def driver():
         made.stop()
 
 
-def assignment(server, **fields) -> Assignment:
+def assignment(server, **fields: object) -> Assignment:
     spec = trial_spec(server, duration_ns=None, warmup_ns=0, keys=100, concurrency=8, **fields)
     return Assignment.read(Assignment(1, spec, 2).message())
 

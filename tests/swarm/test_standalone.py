@@ -15,7 +15,7 @@ from tests.swarm.swarming import free_port, headless, requests_of, swarm
 
 
 def test_without_options_it_starts_its_own_server_and_records_a_run(tmp_path):
-    options = [*headless(4, 4), "--csv=locust", "--html=locust.html", "--out=run"]
+    options = [*headless(4, 4), "--json-file=locust", "--html=locust.html", "--out=run"]
     with swarm(tmp_path, *options) as one:
         assert one.end() == 0, one.said
     run = pybench.load(tmp_path / "run")
