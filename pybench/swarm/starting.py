@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.lock import RLock
-from locust.runners import STATE_STOPPED, STATE_STOPPING
+from locust.runners import STATE_SPAWNING, STATE_STOPPED, STATE_STOPPING
 
 from pybench.errors import PybenchError
 from pybench.swarm.announcing import announce, refuse
@@ -36,6 +36,8 @@ class Starting(ABC):
         self.environment = environment
         preparation = Preparation(lambda trial: apart(trial.run), binds=binds, command=command)
         self.conductor = Conductor(preparation, origin(), apart)
+        self.is_checking = False
+        """Whether a test is about to begin: its servers, its checker and its lock are checked."""
         self.finishing = RLock()
         """Held while a test is judged."""
         if environment.web_ui is not None:
@@ -75,6 +77,9 @@ class Starting(ABC):
         """Begin a test; where that cannot be, the reason is told, and the greenlet ends."""
         runner = self.environment.runner
         assert runner is not None, "a test starts in a runner"
+        # The page goes back to its form when it sees a runner that is ready, and the checks take some seconds.
+        runner.update_state(STATE_SPAWNING)
+        self.is_checking = True
         try:
             settings = Settings.of(self.options)
             test = self.conductor.begin(settings, users=runner.target_user_count, processes=self.processes())
@@ -83,6 +88,8 @@ class Starting(ABC):
             self.stop_soon()
             # Without a traceback: the reason was told.
             raise gevent.GreenletExit from None
+        finally:
+            self.is_checking = False
         # The checks took some seconds, in which nothing was measured.
         self.environment.stats.clear_all()
         return test

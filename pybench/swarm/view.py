@@ -46,7 +46,7 @@ def _rows(conductor: Conductor) -> Iterator[tuple[str, str]]:
         error = conductor.problem
         yield "problem", error.message + (f"; {error.hint}" if error.hint else "")
     if test is None:
-        yield "verdict", "no test has started yet"
+        yield "verdict", "no test has begun; before each, the checker and the lock are checked for some seconds"
         return
     if test.outcome is None:
         yield from _while_running(test)

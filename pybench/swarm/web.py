@@ -67,14 +67,15 @@ def extend(web_ui: WebUI, role: Starting) -> None:
     def check_form() -> Response | None:
         if request.method != "POST" or request.path != f"{base}/swarm":
             return None
+        if role.is_checking:
+            return _refusal(role, "the test is about to begin: its lock is being checked; try again in some seconds")
         runner = role.environment.runner
         if runner is not None and runner.state in (STATE_RUNNING, STATE_SPAWNING):
             return None  # Only the number of users changes.
         error = role.refusal(request.form.to_dict())
         if error is None:
             return None
-        message = error.message + (f" ({error.hint})" if error.hint else "")
-        return jsonify({"success": False, "message": message, "host": role.environment.host})
+        return _refusal(role, error.message + (f" ({error.hint})" if error.hint else ""))
 
     @app.after_request
     def add_tables(response: Response) -> Response:
@@ -87,3 +88,8 @@ def extend(web_ui: WebUI, role: Starting) -> None:
             ]
             return jsonify(answer)
         return response
+
+
+def _refusal(role: Starting, message: str) -> Response:
+    """The answer to a form that starts nothing, as Locust's own page shows it."""
+    return jsonify({"success": False, "message": message, "host": role.environment.host})
