@@ -81,6 +81,11 @@ def free_port() -> int:
         return port
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def master(port: int, workers: int) -> list[str]:
     return ["--master", "--master-bind-host=127.0.0.1", f"--master-bind-port={port}", f"--expect-workers={workers}"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from playwright.sync_api import Browser, Page
 import pybench
 from tests.report.browsing import needs_chromium
 from tests.swarm.conftest import PASSWORD
-from tests.swarm.swarming import Swarm, free_port, swarm
+from tests.swarm.swarming import Swarm, free_port, listens, swarm
 from tests.waiting import wait_until
 
 pytestmark = needs_chromium
@@ -29,11 +28,6 @@ def at(tmp_path: Path, url: str) -> Iterator[tuple[str, Swarm]]:
     with swarm(tmp_path, *options) as one:
         wait_until(lambda: listens(port), "the page is there", seconds=60)
         yield f"http://127.0.0.1:{port}", one
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def statistics(address: str) -> dict:
