@@ -23,6 +23,7 @@ FLOORS = (
     "running",
     "service",
     "doctor",
+    "swarm",
     "cli",
 )
 """The lowest first. The ground is the files that stand in `pybench/` itself."""
