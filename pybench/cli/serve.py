@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -22,49 +22,59 @@ _STOCKS = ("redis", "postgres")
 _LEVELS = ("debug", "info", "warning", "error")
 
 
+def _option(metavar: str | None, help_: str, panel: str | None = None, flag: str | None = None) -> Any:  # noqa: ANN401 - an option's description is typer's own
+    return typer.Option(*([flag] if flag else []), metavar=metavar, help=help_, rich_help_panel=panel)
+
+
+Host = Annotated[str, _option("ADDRESS", "Address to listen on.")]
+Port = Annotated[int, _option("N", "Port to listen on; 0: a free one.")]
+Workers = Annotated[int, _option("N", "Processes that serve.")]
+Work = Annotated[str, _option("TIME", "Work of a request while it holds its lock.")]
+Stock = Annotated[str, _option("redis|postgres", "Where the stock lives.")]
+RowLock = Annotated[bool, _option(None, "Postgres: SELECT ... FOR UPDATE in one transaction.", flag="--stock-row-lock")]
+Constraint = Annotated[
+    bool, _option(None, "Postgres: CHECK (stock >= 0), and SET stock = stock - n.", flag="--stock-constraint")
+]
+BreakerAfter = Annotated[int, _option("N", "After N failures of a lock in a row, answer 503 at once; 0: never.")]
+Connections = Annotated[
+    int, _option("N", "Locks at once of a strategy that needs a connection for each; sessions of a stock in Postgres.")
+]
+MaxWaiting = Annotated[int, _option("N", "Requests at once in each process; others are answered 503.")]
+Level = Annotated[str, _option("LEVEL", "debug, info, warning or error.")]
+Redis = Annotated[
+    str | None,
+    _option(
+        "URL",
+        "Redis for the locks of one server, and for the stock. If no server is named, PYBENCH_REDIS_URL is used.",
+        "Servers",
+    ),
+]
+Redlock = Annotated[str | None, _option("URL,URL,...", "Servers of redlock.", "Servers")]
+Postgres = Annotated[
+    str | None,
+    _option("URL", "Postgres for locks of Postgres. If no server is named, PYBENCH_POSTGRES_URL is used.", "Servers"),
+]
+
+
 def serve(
     *,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="Port to listen on; 0: a free one.")] = 8080,
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes that serve.")] = 1,
-    work: Annotated[str, typer.Option(metavar="TIME", help="Work of a request while it holds its lock.")] = "5ms",
-    stock: Annotated[str, typer.Option(metavar="redis|postgres", help="Where the stock lives.")] = "redis",
-    stock_row_lock: Annotated[
-        bool, typer.Option("--stock-row-lock", help="Postgres: SELECT ... FOR UPDATE in one transaction.")
-    ] = False,
-    stock_constraint: Annotated[
-        bool, typer.Option("--stock-constraint", help="Postgres: CHECK (stock >= 0), and SET stock = stock - n.")
-    ] = False,
-    breaker: Annotated[
-        int, typer.Option(metavar="N", help="After N failures of a lock in a row, answer 503 at once; 0: never.")
-    ] = 0,
-    max_waiting: Annotated[
-        int, typer.Option(metavar="N", help="Requests at once in each process; others are answered 503.")
-    ] = 2_000,
-    log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
-    redis: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            rich_help_panel="Servers",
-            help="Redis for the locks of one server, and for the stock. If no server is named, PYBENCH_REDIS_URL is "
-            "used.",
-        ),
-    ] = None,
-    redlock: Annotated[
-        str | None, typer.Option(metavar="URL,URL,...", rich_help_panel="Servers", help="Servers of redlock.")
-    ] = None,
-    postgres: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            rich_help_panel="Servers",
-            help="Postgres for locks of Postgres. If no server is named, PYBENCH_POSTGRES_URL is used.",
-        ),
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8080,
+    workers: Workers = 1,
+    work: Work = "5ms",
+    stock: Stock = "redis",
+    stock_row_lock: RowLock = False,
+    stock_constraint: Constraint = False,
+    breaker: BreakerAfter = 0,
+    connections: Connections = 16,
+    max_waiting: MaxWaiting = 2_000,
+    log_level: Level = "info",
+    redis: Redis = None,
+    redlock: Redlock = None,
+    postgres: Postgres = None,
     servers: Servers = "auto",
 ) -> int:
-    """Serve locks and a shop over HTTP, for load generators such as Locust and k6.
+    """Serve locks and a shop over HTTP, for load generators.
 
     POST /reset, POST /purchase, GET /stock/ID, POST /api/locks/STRATEGY/RESOURCE, GET /health, /metrics and /docs.
     pybench starts the servers that the locks need, unless --redis, --redlock or --postgres names one: then it uses
@@ -77,6 +87,7 @@ def serve(
     _within("--port", port, 0, 65_535)
     _within("--workers", workers, 1, MOST_WORKERS)
     _within("--breaker", breaker, 0, 1_000_000)
+    _within("--connections", connections, 1, 1_000)
     _within("--max-waiting", max_waiting, 1, 16_000)
     _one_of("--stock", stock, _STOCKS)
     _one_of("--log-level", log_level, _LEVELS)
@@ -97,6 +108,7 @@ def serve(
         constraint=stock_constraint,
         work_ns=_work(work),
         breaker=breaker,
+        connections=connections,
         most_waiting=max_waiting,
         workers=workers,
         log_level=cast("LogLevel", log_level),

@@ -74,5 +74,5 @@ class Service:
             return RedisStock(self._servers.redis, self._settings.prefix)
         from pybench.service.stock_postgres import PostgresStock
 
-        assert self._settings.postgres is not None, "the command line gives a Postgres for the stock"
-        return PostgresStock(self._settings)
+        assert self._servers.postgres is not None, "the command line gives a Postgres for the stock"
+        return PostgresStock(self._settings, self._servers.postgres)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 REDLOCK_SERVERS: Final = 5
 """How many pybench starts: the usual number, of which two may fail."""
-SESSIONS: Final = 150
-"""Of a Postgres that pybench starts, for each process of the service."""
+STRATEGIES: Final = 6
+"""That have sessions of their own in one Postgres: four kinds of locks, a stock, and some room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _postgres(
     pool: ServerPool, wanted: Wanted, settings: Settings, note: Callable[[str], None]
 ) -> PostgresServer | None:
     urls = _listed(wanted.postgres)
-    sessions = 0 if urls else SESSIONS * settings.workers
+    sessions = 0 if urls else STRATEGIES * settings.connections * settings.workers
     try:
         return pool.postgres(_Group("postgres", urls, wanted.source), sessions=sessions)
     except ServerError as error:

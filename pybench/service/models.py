@@ -27,7 +27,9 @@ def checked_name(name: str) -> str:
 
 Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME_BYTES), AfterValidator(checked_name)]
 Number = Annotated[int, Field(ge=-(2**53), le=2**53, strict=True)]
-ProductId = Annotated[Number | Name, Field(description="A text or a whole number; 42 and '42' are one product.")]
+ProductId = Annotated[
+    Number | Name, Field(description="A text or a whole number; 42 and '42' are one product.", examples=["laptop"])
+]
 
 
 class Body(BaseModel):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pybench.lock_client import LockLost
 from pybench.service import idempotency
@@ -13,7 +14,7 @@ from pybench.service.answers import Answer, Problem, encode, unavailable
 from pybench.service.calls import limits_of, parsed
 from pybench.service.locks import Locked
 from pybench.service.models import PurchaseRequest
-from pybench.service.stock import StockLost, StockRefused
+from pybench.service.stock import OutcomeUnknown, StockLost, StockRefused
 
 if TYPE_CHECKING:
     from pybench.lock_client import LockError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pybench.service.marks import Mark, Marks
     from pybench.service.settings import Settings
     from pybench.service.stock import Stock
+
+T = TypeVar("T")
 
 WAIT_NS: Final = 5_000_000_000
 """How long a purchase waits for its lock, unless it says."""
@@ -94,9 +97,9 @@ class Purchases:
             if result.stored is not None:
                 return Answer(200, result.stored)
             return Answer(200, self._encoded(purchase, result, is_locked=is_locked))
-        except StockLost as lost:
-            # Nobody knows whether the write was carried out: the mark says so, or ends by itself.
-            is_kept = lost.is_unknown
+        except OutcomeUnknown:
+            # If the write was carried out, the mark says so; if not, it ends by itself.
+            is_kept = True
             raise
         finally:
             if purchase.mark is not None and not is_kept:
@@ -137,11 +140,9 @@ class Purchases:
             stored = b""
             if purchase.mark is not None:
                 stored = self._encoded(purchase, result, is_locked=is_locked)
-            call.is_writing = True
-            await sale.write(after, purchase.quantity, purchase.mark, stored)
+            await _written(call, sale.write(after, purchase.quantity, purchase.mark, stored))
             return result._replace(stored=stored or None)
         finally:
-            call.is_writing = False
             await sale.close()
 
     async def _taken(self, call: Call, purchase: Purchase) -> Result:
@@ -152,13 +153,10 @@ class Purchases:
         whole = self._encoded(purchase, draft, is_locked=False, before="@before", after="@after")
         first, rest = whole.split(_BEFORE)
         middle, last = rest.split(_AFTER)
-        call.is_writing = True
-        try:
-            enough, before = await self._stock.take(
-                purchase.product, purchase.quantity, purchase.mark, (first, middle, last)
-            )
-        finally:
-            call.is_writing = False
+        pieces = (first, middle, last)
+        enough, before = await _written(
+            call, self._stock.take(purchase.product, purchase.quantity, purchase.mark, pieces)
+        )
         if before is None or not enough:
             return await self._refused(purchase, before, is_locked=False)
         after = before - purchase.quantity
@@ -204,8 +202,21 @@ def _with_end(result: Result, end: LockError) -> Result:
     return result
 
 
+async def _written(call: Call, write: Awaitable[T]) -> T:
+    """Await a write, which is not broken off. Raises OutcomeUnknown, StockLost, StockRefused."""
+    call.is_writing = True
+    try:
+        return await write
+    except StockLost as lost:
+        if lost.is_unknown:
+            raise OutcomeUnknown(str(lost)) from None
+        raise
+    finally:
+        call.is_writing = False
+
+
 def _stock_lost(lost: StockLost) -> Problem:
-    if lost.is_unknown:
+    if isinstance(lost, OutcomeUnknown):
         message = f"{lost}: the purchase may have been written, or not; GET /stock tells"
         return Problem(503, "Outcome unknown", message, retry_s=1)
     return unavailable(f"the server of the stock: {lost}")

@@ -49,6 +49,8 @@ class Settings:
     """How long a request works while it holds its lock, unless it says."""
     breaker: int = 0
     """Failures in a row that open the breaker; 0: there is none."""
+    connections: int = 16
+    """How many locks at once a strategy has that needs a connection for each, in each process."""
     most_waiting: int = MOST_WAITING
     """Requests at once in each process."""
     workers: int = 1

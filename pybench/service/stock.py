@@ -25,6 +25,10 @@ class StockLost(Exception):
         self.is_unknown = is_unknown
 
 
+class OutcomeUnknown(StockLost):
+    """The server did not answer a write: it may have been carried out, or not."""
+
+
 class StockRefused(Exception):
     """The server refused the write: its constraint, or a mark that is not this purchase's any more."""
 

@@ -24,10 +24,9 @@ from pybench.service.stock import MARK_GONE, Pieces, StockLost, StockRefused
 
 if TYPE_CHECKING:
     from pybench.servers.postgres.connecting import AsyncSession
+    from pybench.service.postgres_link import PostgresLink
     from pybench.service.settings import Settings
 
-SESSIONS: Final = 16
-"""At once, in each process. A purchase with the row lock keeps one while it works."""
 REPLY_S: Final = 0.8
 """For a statement. One that waits for a row lock may take as long as its request."""
 ROW_LOCK_S: Final = 60.0
@@ -101,8 +100,9 @@ class PostgresSale:
 class PostgresStock:
     """The stock of all products, and the marks."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, link: PostgresLink) -> None:
         assert settings.postgres is not None, "the stock is in Postgres"
+        link.on_loss.append(self._forget_sessions)
         self.row_lock: Final = settings.row_lock
         self.constraint: Final = settings.constraint
         self.texts: Final[Mapping[str, sql.Composed]] = {
@@ -113,7 +113,8 @@ class PostgresStock:
         }
         self._endpoint = PostgresEndpoint.parse(settings.postgres.url)
         self._idle: list[AsyncSession] = []
-        self._room = asyncio.Semaphore(SESSIONS)
+        # A purchase with the row lock keeps a session while it works.
+        self._room = asyncio.Semaphore(settings.connections)
 
     @asynccontextmanager
     async def session(self, *, seconds: float = REPLY_S) -> AsyncIterator[AsyncSession]:
@@ -204,6 +205,12 @@ class PostgresStock:
         """Close all sessions."""
         while self._idle:
             await self._idle.pop().close()
+
+    def _forget_sessions(self) -> None:
+        """Those of a server that was lost would fail one by one once it is back."""
+        stale, self._idle = self._idle, []
+        for session in stale:
+            session.pgconn.finish()
 
     async def _put_back(self, session: AsyncSession) -> None:
         """Keep a session that is as it was; close any other."""

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pybench.errors import InputError
 from pybench.lock_client import LockClient, MeasuredLockClient
+from pybench.notation import parse_call
 from pybench.service.answers import Problem, busy, invalid
 from pybench.service.breaker import Breaker
 from pybench.service.settings import Place, Settings
-from pybench.strategies import CATALOGUE, Arguments, ServerKind, parse_strategy, strategy_text
+from pybench.strategies import CATALOGUE, Arguments, Scalar, ServerKind, parse_strategy, strategy_text
 
 if TYPE_CHECKING:
     from pybench.service.calls import Call
 
 MOST_CLIENTS: Final = 32
 """In one process. Each has a thread, and a connection to each of its servers."""
-CONNECTIONS: Final = 32
-"""How many locks at once a strategy has that needs a connection for each; further requests wait in order."""
 ALIASES: Final = {"safe": "mutex", "simple": "mutex"}
 """Names of the public contract."""
 
@@ -53,7 +52,14 @@ class Strategy:
     """A strategy with its servers, its client, and the requests that wait for its locks."""
 
     def __init__(
-        self, text: str, name: str, servers: Mapping[ServerKind, Sequence[Server]], *, needed: int, breaker: Breaker
+        self,
+        text: str,
+        name: str,
+        servers: Mapping[ServerKind, Sequence[Server]],
+        *,
+        needed: int,
+        connections: int,
+        breaker: Breaker,
     ) -> None:
         self.text: Final = text
         self.name: Final = name
@@ -62,10 +68,11 @@ class Strategy:
         """How many of its servers have to answer."""
         self.breaker: Final = breaker
         self.waiting: Final[set[Call]] = set()
-        self.room: Final = asyncio.Semaphore(CONNECTIONS) if CATALOGUE[name].owns_connection else None
+        self.room: Final = asyncio.Semaphore(connections) if CATALOGUE[name].owns_connection else None
         """A place for each connection of a strategy that needs one for each lock; None: it shares connections."""
         self.holding = 0
         self.client: LockClient | None = None
+        self._connections = connections
         self._urls = {kind: [server.place.url for server in some] for kind, some in servers.items()}
 
     @property
@@ -90,7 +97,7 @@ class Strategy:
             self.text,
             redis=redis,
             postgres=postgres[0] if postgres else None,
-            connections=CONNECTIONS,
+            connections=self._connections,
             table=table if CATALOGUE[self.name].uses_rows else None,
         )
 
@@ -108,6 +115,7 @@ class Strategies:
         self._servers = {role: list(map(Server, some, watched[role])) for role, some in places.items()}
         self._table = settings.table
         self._breaker_after = settings.breaker
+        self._connections = settings.connections
         self._texts: dict[str, Strategy] = {}
         self._strategies: dict[str, Strategy] = {}
         self._open: dict[Strategy, None] = {}
@@ -171,7 +179,9 @@ class Strategies:
         if name in _NO_LOCK:
             raise Problem(422, "Strategy refused", f"{name} is no lock for a request: {_NO_LOCK[name]}")
         entry = CATALOGUE[name]
-        servers = {kind: self._servers_of(name, kind, arguments) for kind in entry.server_kinds}
+        # The default number of servers is that of the service.
+        nodes = entry.argument("nodes", arguments) if "nodes" in parse_call(text).named else None
+        servers = {kind: self._servers_of(name, kind, arguments, nodes) for kind in entry.server_kinds}
         count = sum(map(len, servers.values()))
         if entry.argument("nodes", arguments) is not None:
             arguments = tuple(sorted({**dict(arguments), "nodes": count}.items()))
@@ -180,20 +190,26 @@ class Strategies:
         if known is None:
             # A lock of several servers that is no quorum, such as one of Redis and Postgres, needs them all.
             needed = count if entry.argument("nodes", arguments) is None else count // 2 + 1
-            known = Strategy(full, name, servers, needed=needed, breaker=Breaker(self._breaker_after))
+            known = Strategy(
+                full,
+                name,
+                servers,
+                needed=needed,
+                connections=self._connections,
+                breaker=Breaker(self._breaker_after),
+            )
             if len(self._strategies) >= _TEXTS_KEPT:
                 self._strategies = {one.text: one for one in self._open}
             self._strategies[full] = known
         return known
 
-    def _servers_of(self, name: str, kind: ServerKind, arguments: Arguments) -> list[Server]:
-        """The servers of a kind that a strategy uses. Raises Problem where the service has none, or too few."""
+    def _servers_of(self, name: str, kind: ServerKind, arguments: Arguments, nodes: Scalar | None) -> list[Server]:
+        """The servers of a kind that a strategy uses, `nodes` of them or all. Raises Problem if there are too few."""
         entry = CATALOGUE[name]
         role, needed = kind.value, 1
         if kind is ServerKind.REDIS and entry.argument("nodes", arguments) is not None and not entry.spreads_keys:
             role = "redlock"
-            there = len(self._servers[role])
-            needed = entry.servers(arguments) if "nodes" in dict(arguments) else max(1, there)
+            needed = int(nodes) if nodes is not None else max(1, len(self._servers[role]))
         servers = self._servers[role]
         if len(servers) < needed:
             message = f"{name} needs {needed} server{'s' if needed > 1 else ''}, and the service has {len(servers)}"

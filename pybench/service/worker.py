@@ -6,17 +6,21 @@ It ends by SIGTERM, or when stdin ends because the process that started it has d
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import sys
 import threading
 
 from pybench.errors import PybenchError
+from pybench.service.figures import FOLDER_VARIABLE
 from pybench.service.process import serve
 from pybench.service.settings import Settings
 
 READY = b"ready\n"
 FAILED = 1
+
+_PARENT_DIED = threading.Event()
 
 
 def main() -> int:
@@ -32,6 +36,9 @@ def main() -> int:
     except PybenchError as error:
         sys.stderr.write(f"error: {error}\n")
         return FAILED
+    finally:
+        if _PARENT_DIED.is_set():
+            shutil.rmtree(os.environ[FOLDER_VARIABLE], ignore_errors=True)
     return 0
 
 
@@ -41,6 +48,8 @@ def _ready() -> None:
 
 def _end_with_parent() -> None:
     os.read(0, 1)
+    # The process that started us closes stdin only after our end.
+    _PARENT_DIED.set()
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -32,6 +32,8 @@ LOOK_S: Final = 0.1
 REPLACE_S: Final = 1.0
 """The least time between the start of a worker and that of the one that replaces it."""
 END_S: Final = DRAIN_S + 5.0
+AT_ONCE_S: Final = 3.0
+"""Time for a worker to end after a second signal."""
 
 
 class Workers:
@@ -117,20 +119,22 @@ class Workers:
                 stream.close()
 
     def _end(self) -> bool:
-        """End all workers; whether all ended by themselves."""
+        """End all workers; whether none had to be killed."""
         for worker in self._workers:
             worker.terminate()
         deadline = time.monotonic() + END_S
-        while any(worker.poll() is None for worker in self._workers):
-            if self._signals > 1 or time.monotonic() > deadline:
-                for worker in self._workers:
-                    worker.terminate()
-                time.sleep(LOOK_S)
+        while (running := [worker for worker in self._workers if worker.poll() is None]) and self._signals < 2:
+            if time.monotonic() > deadline:
                 break
             time.sleep(LOOK_S)
-        orderly = all(worker.poll() == 0 for worker in self._workers)
+        # A second signal has a worker release its locks and end at once.
+        for worker in running:
+            worker.terminate()
+        deadline = time.monotonic() + AT_ONCE_S
+        while any(worker.poll() is None for worker in running) and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
         for worker in list(self._workers):
             worker.kill()
             worker.wait()
             self._forget(worker)
-        return orderly
+        return not running

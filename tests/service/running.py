@@ -114,10 +114,23 @@ class Running:
         found = [line for line in self.get("/metrics").body.splitlines() if line.startswith(name + " ")]
         return float(found[0].split()[1]) if found else 0.0
 
+    def is_closed(self) -> bool:
+        """Whether it accepts no more connections."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Tell it to end, and wait; its exit code."""
         self.process.send_signal(number)
         return self.process.wait(30)
+
+
+def whole_answer(connection: socket.socket) -> bytes:
+    """What comes until the service closes the connection."""
+    return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
 def command(*options: str) -> list[str]:
