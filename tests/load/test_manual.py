@@ -68,16 +68,16 @@ def runs(service: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     host, folder = f"http://127.0.0.1:{service.port}", tmp_path_factory.mktemp("manual")
     port = str(free_port())
     ports = {"LOCUST_MASTER_BIND_PORT": port, "LOCUST_MASTER_NODE_PORT": port}
-    with ThreadPoolExecutor(1) as oversell, ThreadPoolExecutor(1) as others, ThreadPoolExecutor(3) as distributed:
+    with ThreadPoolExecutor(1) as buyers, ThreadPoolExecutor(1) as customers, ThreadPoolExecutor(3) as free:
         found = {}
         for number, line in enumerate(LOCUST):
             if line not in DISTRIBUTED:
-                pool = oversell if "oversell" in line else others
-                found[f"{number}"] = pool.submit(run, line, folder / str(number), host)
-        oversell.submit(lambda: None).result()
+                pool = buyers if "oversell" in line else customers if "high_load" in line else free
+                found[str(number)] = pool.submit(run, line, folder / str(number), host)
+        buyers.submit(lambda: None).result()
         for number, line in enumerate(LOCUST):
             if line in DISTRIBUTED:
-                found[f"{number}"] = distributed.submit(run, line, folder / str(number), host, **ports)
+                found[str(number)] = free.submit(run, line, folder / str(number), host, **ports)
         yield found
 
 
