@@ -49,7 +49,7 @@ test-python: equip ## the tests of the package, with real servers and a browser
 	cargo build --locked --quiet -p pybench-core
 	$(BIN)/python -m pytest -q -m 'not slow' -n 2 --dist loadfile
 
-proof: equip ## the slow proofs: long property tests and many fault trials
+proof: equip ## the slow proofs: long property tests, many fault trials, the k6 scripts
 	PROPTEST_CASES=200000 cargo test --workspace --locked --release --quiet
 	$(BIN)/python -m pytest -q -m slow
 
@@ -60,7 +60,7 @@ fuzz: ## what reads Redis and Postgres under cargo-fuzz, a minute for each targe
 	cd rust_core/wire && for target in replies answers logins; do cargo +nightly fuzz run $$target -- -max_total_time=60; done
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) target pybench/*.so
+	rm -rf $(VENV) target .tools pybench/*.so
 
 $(VENV)/.made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "pybench needs Python 3.11 or later: make PYTHON=python3.12")'

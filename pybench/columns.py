@@ -118,7 +118,9 @@ _IDENTITY = (
         "ms",
     ),
     _text(
-        "judged_by", "evidence of the verdict: `belief`, `effects` (values of the rows) or `guard` (accepted writes)"
+        "judged_by",
+        "evidence of the verdict: `belief`, `effects` (values of the rows), `guard` (accepted writes), or `part` "
+        "(beliefs, of which each of several processes with shared keys saw only its own)",
     ),
     _count("trial", "number of the trial, from 1", over=None),
     _count("block", "block of the run's order, from 1; a block has every cell once", over=None),

@@ -47,7 +47,7 @@ class Terms:
     @property
     def by_effects(self) -> bool:
         """Whether the writes of the holders judge the lock, and not their beliefs to hold it."""
-        return self.judged_by is not Judge.BELIEF
+        return self.judged_by in (Judge.EFFECTS, Judge.GUARD)
 
     @property
     def leave_something_to_decide(self) -> bool:

@@ -26,7 +26,7 @@ from pybench.planning.forecast import needed_ttl_ns
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pybench._core import HistogramRow
+    from pybench.analysis.outcome import Counted
 
 CUT: Final = "waiting"
 """The outcome of a hold that had outlived its lease when the end of the trial cut it short."""
@@ -46,14 +46,14 @@ class Advice:
     """The same ttls by the distribution of the hold; None where the distribution is not known."""
 
 
-def holds(rows: Sequence[HistogramRow]) -> tuple[Buckets, Buckets]:
+def holds(rows: Sequence[Counted]) -> tuple[Buckets, Buckets]:
     """The holds of a trial that ended, and those that were cut short past their lease."""
     parts = {row.outcome: row.hdr for row in rows if row.phase == "hold"}
     cut = [parts.pop(CUT)] if CUT in parts else []
     return histograms.merged(list(parts.values())), histograms.merged(cut)
 
 
-def outlived_share(rows: Sequence[HistogramRow]) -> float | None:
+def outlived_share(rows: Sequence[Counted]) -> float | None:
     """The share of the holds of a trial that outlived their lease. None without a hold."""
     counts = {row.outcome: row.count for row in rows if row.phase == "hold"}
     total = sum(counts.values())

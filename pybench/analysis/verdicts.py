@@ -81,6 +81,9 @@ KINDS = {
 UNSEEN = ("abandoned-client", "left-over-key", "missed-wake-up")
 """Kinds that are counted after the trial: such a violation has no two grants and no point in time."""
 
+UNSEEN_RIVALS = "several processes shared the keys, and the checker of each saw only the grants of its own clients"
+"""Why a lock without a violation is undecided whose keys were shared by processes."""
+
 _OF_SERVICE = [KINDS["starved-client"]]
 """A kind of progress that only some locks promise to avoid: a cut connection may delay the wake-up of a client."""
 
@@ -294,6 +297,8 @@ def _verdict(totals: Counts, terms: Terms, *, control_caught: bool) -> tuple[Ver
     match terms.judged_by:
         case Judge.BELIEF if terms.exclusion is Exclusion.NOTHING:
             return Verdict.UNDECIDED, "the lock promises nothing, and no overlap was seen here"
+        case Judge.PART:
+            return Verdict.UNDECIDED, UNSEEN_RIVALS
         case Judge.BELIEF:
             return Verdict.SAFE, _none_seen("violations", totals)
         case Judge.EFFECTS | Judge.GUARD:

@@ -14,8 +14,17 @@ if TYPE_CHECKING:
     from pybench._core import Violation
 
 
+PROCESS = "process"
+"""The key under which a violation of a merged trial names the process that saw it."""
+
+
 def sentence(violation: Violation) -> str:
     """One violation in one sentence, as `violations.jsonl` keeps it."""
+    process = violation.get(PROCESS)
+    return _sentence(violation) if process is None else f"{process}: {_sentence(violation)}"
+
+
+def _sentence(violation: Violation) -> str:
     if violation["second_granted_ns"] is None:
         return _sentence_of_one(violation)
     first, second, key = violation["first_client"], violation["second_client"], _key_name(violation["key"])

@@ -39,11 +39,13 @@ def trial_spec(
     client_name: str,
     seed: int,
     warmup_ns: int,
-    duration_ns: int,
+    duration_ns: int | None,
     least_belief_ns: int = 0,
     recording: RecordingSpec | None = None,
 ) -> TrialSpec:
     """The specification of one trial of `cell`. Its threads are bound to `cores`, if there are any.
+
+    Without a `duration_ns` the window has no end.
 
     `least_belief_ns` is the shortest belief that counts as contended, which is the time of an idle call: during a
     shorter belief even a broken lock could not grant the key to another client.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from pybench.analysis.summary import summarise
 from pybench.exits import Exit
 from pybench.notation import BadValue
 from pybench.numbers import plural
-from pybench.records import tables
+from pybench.records import tables, workers
 from pybench.records.atomic import absolute
 from pybench.records.manifest import read_manifest
 
@@ -50,6 +50,8 @@ class Run:
     timeline: pd.DataFrame
     violations: pd.DataFrame
     summary: pd.DataFrame
+    workers: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """A row for each process whose load was merged into the trial; empty for other runs."""
 
     @classmethod
     def of(cls, path: Path, manifest: Mapping[str, Any], gathered: tables.Tables) -> Run:
@@ -63,6 +65,7 @@ class Run:
             timeline=_frame(gathered.timeline),
             violations=_frame(gathered.violations),
             summary=_in_order(summarise(trials, latency), manifest),
+            workers=_frame(workers.read(path)),
         )
 
     def __repr__(self) -> str:

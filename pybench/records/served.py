@@ -21,7 +21,7 @@ from pybench.matrix.durations import MS
 from pybench.strategies import Promise
 
 if TYPE_CHECKING:
-    from pybench._core import HistogramRow, TrialResult
+    from pybench.analysis.outcome import Counted, Outcome
     from pybench.matrix.cells import Cell
     from pybench.strategies import Strategy
 
@@ -31,12 +31,12 @@ LONG_WAIT_NS = 1_000 * MS
 """A client with a shorter wait may give up before a release wakes it."""
 
 
-def served_columns(cell: Cell, result: TrialResult) -> dict[str, float | int | None]:
+def served_columns(cell: Cell, result: Outcome) -> dict[str, float | int | None]:
     """`clients_served` and `starved_clients` of one trial of `cell`."""
     return {"clients_served": clients_served(cell, result), "starved_clients": starved_clients(cell, result)}
 
 
-def clients_served(cell: Cell, result: TrialResult) -> float | None:
+def clients_served(cell: Cell, result: Outcome) -> float | None:
     """Grants/s x (mean response + mean hold + mean release + mean pause), at most the mean number of clients."""
     grants, window_ns = result.totals["grants"], result.totals["window_ns"]
     response_ns = _mean_ns(result.histograms, "response", "granted")
@@ -48,7 +48,7 @@ def clients_served(cell: Cell, result: TrialResult) -> float | None:
     return min(cell.mean_clients, grants / window_ns * cycle_ns)
 
 
-def starved_clients(cell: Cell, result: TrialResult) -> int | None:
+def starved_clients(cell: Cell, result: Outcome) -> int | None:
     """The number of clients that asked in the window and had no grant; None in a trial without a grant.
 
     None too where the number of clients changes: a client that joins last may have no grant without any starvation.
@@ -63,7 +63,7 @@ def starved_clients(cell: Cell, result: TrialResult) -> int | None:
     return int(np.count_nonzero(asked & (result.clients["grants"] == 0)))
 
 
-def wake_up_columns(cell: Cell, result: TrialResult, strategy: Strategy) -> dict[str, int | None]:
+def wake_up_columns(cell: Cell, result: Outcome, strategy: Strategy) -> dict[str, int | None]:
     """`wake_ups` and `missed_wake_ups` of one trial of `cell`; None for a lock that promises no wake-up."""
     if Promise.WAKE_UP not in strategy.promises:
         return {"wake_ups": None, "missed_wake_ups": None}
@@ -85,7 +85,7 @@ def missed_wake_ups(cell: Cell, totals: Mapping[str, int]) -> int:
     return totals["contended_grants"] if judged else 0
 
 
-def _mean_ns(rows: Sequence[HistogramRow], phase: str, outcome: str | None) -> float | None:
+def _mean_ns(rows: Sequence[Counted], phase: str, outcome: str | None) -> float | None:
     parts: list[Any] = [row.hdr for row in rows if row.phase == phase and outcome in (None, row.outcome)]
     values_ns, counts = histograms.merged(parts)
     return float(np.average(values_ns, weights=counts)) if len(counts) else None

@@ -30,8 +30,9 @@ from pybench.strategies import Judge, Lease
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pybench._core import HistogramRow, TrialResult, Violation
+    from pybench._core import Violation
     from pybench.analysis.disturbances import Trouble
+    from pybench.analysis.outcome import Counted, Outcome
     from pybench.matrix.cells import Cell
     from pybench.strategies import Strategy
 
@@ -69,7 +70,7 @@ def trial_record(
     trial: int,
     block: int,
     started_at: datetime,
-    result: TrialResult,
+    result: Outcome,
     servers: Sequence[Labelled],
     server_cpu_us: float | None,
     strategy: Strategy,
@@ -135,11 +136,11 @@ def trial_record(
     )
 
 
-def _latency_rows(rows: Sequence[HistogramRow]) -> list[dict[str, Any]]:
+def _latency_rows(rows: Sequence[Counted]) -> list[dict[str, Any]]:
     return [{"phase": row.phase, "outcome": row.outcome, "count": row.count, "hdr": row.hdr} for row in rows]
 
 
-def _error_replies(result: TrialResult, servers: Sequence[Labelled]) -> dict[str, Any]:
+def _error_replies(result: Outcome, servers: Sequence[Labelled]) -> dict[str, Any]:
     return {
         error_replies.COLUMN: error_replies.encode(result.errors, [server.label for server in servers]),
         error_replies.COUNT_COLUMN: sum(row["count"] for row in result.errors),
@@ -167,9 +168,9 @@ def _counted_by_servers(
     }
 
 
-def _effects(result: TrialResult, judged_by: Judge, final_values: NDArray[np.uint64] | None) -> dict[str, int | None]:
+def _effects(result: Outcome, judged_by: Judge, final_values: NDArray[np.uint64] | None) -> dict[str, int | None]:
     """The writes of a trial and their results: `EFFECT_COLUMNS`."""
-    if judged_by is Judge.BELIEF:
+    if judged_by in (Judge.BELIEF, Judge.PART):
         return dict.fromkeys(EFFECT_COLUMNS)
     written = {name: result.totals[name] for name in ("acknowledged_writes", "unknown_writes", "stale_writes")}
     if final_values is None:
@@ -192,7 +193,7 @@ def violation_rows(findings: Sequence[Violation], terms: Terms, counts: verdicts
     return rows
 
 
-def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
+def _latencies(rows: Sequence[Counted]) -> dict[str, float | None]:
     # Queue, service and response are those of grants; the other phases are taken whatever the outcome.
     queue = _buckets(rows, "queue", OF_GRANTS)
     response, service = (
@@ -216,7 +217,7 @@ def _latencies(rows: Sequence[HistogramRow]) -> dict[str, float | None]:
     }
 
 
-def _buckets(rows: Sequence[HistogramRow], phase: str, outcome: str | None) -> histograms.Buckets:
+def _buckets(rows: Sequence[Counted], phase: str, outcome: str | None) -> histograms.Buckets:
     return histograms.merged(
         [row.hdr for row in rows if row.phase == phase and (outcome is None or row.outcome == outcome)]
     )
@@ -239,7 +240,7 @@ def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float
     }
 
 
-def _fairness(totals: Mapping[str, int], result: TrialResult, strategy: Strategy) -> dict[str, Any]:
+def _fairness(totals: Mapping[str, int], result: Outcome, strategy: Strategy) -> dict[str, Any]:
     clients = result.clients
     served = clients["grants"] > 0
     waits_ns = clients["wait_sum_ns"][served] / clients["grants"][served]
@@ -257,7 +258,7 @@ def _fairness(totals: Mapping[str, int], result: TrialResult, strategy: Strategy
     }
 
 
-def _counts(cell: Cell, strategy: Strategy, result: TrialResult, totals: Mapping[str, int]) -> dict[str, Any]:
+def _counts(cell: Cell, strategy: Strategy, result: Outcome, totals: Mapping[str, int]) -> dict[str, Any]:
     is_open = cell.rate_per_s is not None
     as_counted = (
         *("grants", "contended_grants", "refused", "timeouts", "errors", "lost", "unknown"),

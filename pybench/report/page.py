@@ -31,6 +31,7 @@ from pybench.report.sections import (
     throughput,
     timeline,
     violations,
+    workers,
 )
 from pybench.report.view import View, make_view
 
@@ -49,7 +50,7 @@ CHARTS: tuple[Render, ...] = (
     fairness.render,
     cost.render,
 )
-AFTER_CHARTS: tuple[Render, ...] = (database.render, violations.render, method.render)
+AFTER_CHARTS: tuple[Render, ...] = (database.render, workers.render, violations.render, method.render)
 
 
 def build(run: Run) -> str:

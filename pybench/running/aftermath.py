@@ -19,7 +19,8 @@ from pybench.running.trial_servers import UNREAD
 from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
-    from pybench._core import ConnectError, ErrorReply, TrialResult
+    from pybench._core import ConnectError, ErrorReply
+    from pybench.analysis.outcome import Outcome
     from pybench.matrix.cells import Cell
     from pybench.running.trial_servers import Side, Spent
 
@@ -27,7 +28,7 @@ CLOCK_STEP_S = 0.1
 """Smaller steps of the wall clock may come from a pause between two readings of clocks."""
 
 
-def ended(sides: Sequence[Side], result: TrialResult) -> tuple[list[Spent], list[Trouble]]:
+def ended(sides: Sequence[Side], result: Outcome) -> tuple[list[Spent], list[Trouble]]:
     """The usage of each of `sides`, and the troubles of those that cannot be read."""
     spent: list[Spent] = []
     troubles: list[Trouble] = []
@@ -40,7 +41,7 @@ def ended(sides: Sequence[Side], result: TrialResult) -> tuple[list[Spent], list
     return spent, troubles
 
 
-def refusals(result: TrialResult, sides: Sequence[Side], strategy: str) -> list[Trouble]:
+def refusals(result: Outcome, sides: Sequence[Side], strategy: str) -> list[Trouble]:
     """The trouble where a server refused calls of acquires: the figures of such a trial do not describe the lock."""
     if not result.totals["errors"] or result.stopped:
         return []
@@ -97,7 +98,7 @@ def cleared(sides: Sequence[Side]) -> tuple[int, Trouble | None]:
         return 0, Trouble(error)
 
 
-def all_is_released(cell: Cell, result: TrialResult) -> bool:
+def all_is_released(cell: Cell, result: Outcome) -> bool:
     """Whether only the lock itself can have left keys on a server after this trial of `cell`.
 
     This holds where every acquire and release had a reply within the reply timeout and within the lease, and none of

@@ -188,7 +188,7 @@ def _carried_out(
         with interrupts.stoppable():
             for leftover in clear_leftovers():
                 watch.note(f"left by a killed run: {leftover}")
-            plan, placement, servers = _planned(job.matrix, pool)
+            plan, placement, servers = plan_with_servers(job.matrix, pool)
             for note in [*plan.warnings, *plan.notes, *placement.notes()]:
                 watch.note(note)
             if consent is not None:
@@ -216,28 +216,32 @@ def require_core() -> None:
         raise CoreBuildError("the core was built without optimisation, and must not measure", hint="make build")
 
 
-def _planned(matrix: Matrix, pool: ServerPool) -> tuple[Plan, Placement, list[AnyServer]]:
+def plan_with_servers(
+    matrix: Matrix, pool: ServerPool, *, binds: bool = True
+) -> tuple[Plan, Placement, list[AnyServer]]:
     """The plan, the placement and the servers. The plan is made again with the connection limits of the servers.
 
-    The placement is decided before the servers start, since they are bound to their cores from the start.
+    The placement is decided before the servers start, since they are bound to their cores from the start. It binds
+    nothing unless `binds`.
     """
     import os
 
     from pybench.planning.limits import Limits, limits_of
     from pybench.planning.needs import largest, servers_in
-    from pybench.planning.placement import placement_of
+    from pybench.planning.placement import Placement, placement_of
     from pybench.planning.plan import make_plan
     from pybench.servers.local_processes import local_servers
 
     first = make_plan(matrix, Limits.of_this_machine())
     first.require_cells()
-    placement = placement_of(matrix, first.cells)
+    placement = placement_of(matrix, first.cells) if binds else Placement()
     pool.cores = placement.servers
     servers = {group: servers_in(pool, matrix, group, demand) for group, demand in largest(first.cells).items()}
     by_backend = [(group.backend, server) for group, members in servers.items() for server in members]
     threads = max(cell.threads for cell in first.cells)
     given = local_servers(server for _, server in by_backend)
-    placement = placement.beside(given, os.sched_getaffinity(0), threads)
+    if binds:
+        placement = placement.beside(given, os.sched_getaffinity(0), threads)
     plan = make_plan(matrix, limits_of(matrix, by_backend))
     plan.require_cells()
     return plan, placement, [server for _, server in by_backend]

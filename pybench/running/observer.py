@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -92,6 +92,10 @@ class Measured:
         return next((one for one in self.spent if isinstance(one, DatabaseSpent)), None)
 
 
+RunTrial = Callable[[_core.Trial], _core.TrialResult]
+"""Runs a trial to its end, as `Trial.run` does. A program with an event loop runs it on another thread."""
+
+
 class Observer:
     """Runs trials of the cells of a matrix, one after another."""
 
@@ -103,12 +107,14 @@ class Observer:
         placement: Placement,
         watch: Watch,
         interrupts: Interrupts,
+        run: RunTrial = _core.Trial.run,
     ) -> None:
         self.matrix = matrix
         self.pool = pool
         self.placement = placement
         self.watch = watch
         self.interrupts = interrupts
+        self._run = run
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.trials_begun = 0
         self.demands = largest(cells)
@@ -153,9 +159,7 @@ class Observer:
 
         Raises ServerError where the trial could not begin.
         """
-        self.trials_begun += 1
-        backends = self.matrix.backends
-        sides = sides_of(slot.cell, servers, backends, run_id=self.run_id, trial=self.trials_begun)
+        sides = self.new_sides(slot.cell, servers)
         trial = self._trial(slot, sides, warmup_ns=warmup_ns, duration_ns=duration_ns, stem=stem)
         try:
             for side in sides:
@@ -184,6 +188,16 @@ class Observer:
             self._clear_if_possible(sides)
         return Measured(result, started_at, wall_s, spent, trouble, left_over, shares_core)
 
+    def new_sides(self, cell: Cell, servers: Sequence[AnyServer]) -> list[Side]:
+        """The servers of a new trial of `cell`. Its keys begin with `key_prefix` from now on."""
+        self.trials_begun += 1
+        return sides_of(cell, servers, self.matrix.backends, run_id=self.run_id, trial=self.trials_begun)
+
+    @property
+    def key_prefix(self) -> str:
+        """The prefix of the keys of the latest trial."""
+        return f"pybench:{self.run_id}:{self.trials_begun}:"
+
     def _sides(self, cell: Cell) -> list[Side]:
         """The servers of `cell`, for calls outside a trial."""
         return sides_of(cell, self.servers(cell), self.matrix.backends, run_id=self.run_id, trial=0)
@@ -197,12 +211,12 @@ class Observer:
                 slot.cell,
                 [side.spec() for side in sides],
                 cores=self.placement.drivers,
-                key_prefix=f"pybench:{self.run_id}:{self.trials_begun}:",
+                key_prefix=self.key_prefix,
                 client_name=f"pybench-{self.run_id}",
                 seed=trial_seed(self.matrix.seed, slot.block),
                 warmup_ns=warmup_ns,
                 duration_ns=duration_ns,
-                least_belief_ns=self._least_belief_ns(slot.cell),
+                least_belief_ns=self.least_belief_ns(slot.cell),
                 recording=recording,
             )
         )
@@ -224,7 +238,7 @@ class Observer:
     def _run_trial(self, trial: _core.Trial, sides: Sequence[Side], strategy: str) -> _core.TrialResult:
         try:
             with self.interrupts.stoppable():
-                return trial.run()
+                return self._run(trial)
         except KeyboardInterrupt:
             result = trial.result
             if result is None or self.interrupts.insisted:
@@ -258,7 +272,7 @@ class Observer:
         known = [trip for trip in trips if trip is not None]
         return sum(known) + added_ns(cell) / 1e3 if len(known) == len(trips) else None
 
-    def _least_belief_ns(self, cell: Cell) -> int:
+    def least_belief_ns(self, cell: Cell) -> int:
         """The shortest belief of a grant of `cell` that counts as contended: the time of an idle call, if known."""
         known = all(call in self.baselines for call in call_conditions_of(cell))
         idle_us = self.idle_calls_us(cell) if known else None

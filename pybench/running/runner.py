@@ -8,7 +8,7 @@ Does not do: making the plan, gathering the folder, printing; see `job` and `wat
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
 from pybench.records.tables import judged_row
 from pybench.running.controls import run_controls, run_plants, run_probes
-from pybench.running.observer import Baseline, Measured, Observer
+from pybench.running.observer import Baseline, Measured, Observer, RunTrial
 from pybench.running.preflight import use_locks
 from pybench.running.trial_servers import clear_killed_runs, clear_run, spent_calls, spent_cpu_us
 from pybench.running.watch import Finished, Slot
@@ -69,13 +69,14 @@ class Runner:
         folder: RunFolder,
         watch: Watch,
         interrupts: Interrupts,
+        run: RunTrial = _core.Trial.run,
     ) -> None:
         self.plan = plan
         self.pool = pool
         self.folder = folder
         self.watch = watch
         self.interrupts = interrupts
-        self.observer = Observer(plan.matrix, plan.cells, pool, placement, watch, interrupts)
+        self.observer = Observer(plan.matrix, plan.cells, pool, placement, watch, interrupts, run)
 
     def run(self) -> Ending:
         """Run every trial that the folder does not have yet.
@@ -83,23 +84,15 @@ class Runner:
         Raises ServerError when a server fails, RecordError when a trial cannot be saved, and KeyboardInterrupt when the
         user asks a second time.
         """
-        self._clear_leftovers()
+        self.clear_leftovers()
         slots, done = slots_of(self.plan), self.folder.done()
         left = [slot for slot in slots if (slot.cell.id, slot.block) not in done]
         if not left:
             return Ending.COMPLETE
         self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
         try:
-            for _, error in use_locks(self.observer, (slot.cell for slot in left)):
-                if error is not None:
-                    raise error
-            backends = {part.group.backend for slot in left for part in parts_of(slot.cell)}
-            run_controls(self.folder, self.watch, backends, self._control)
             waiting = {slot.cell.id for slot in left}
-            self._run_baselines(cell for cell in self.plan.cells if cell.id in waiting)
-            unmeasured = [cell for cell in self.plan.cells if cell.id in waiting]
-            run_plants(self.folder, self.watch, unmeasured, self.observer.planted)
-            run_probes(self.folder, self.watch, unmeasured, self._probed)
+            self.check([cell for cell in self.plan.cells if cell.id in waiting])
             for slot in left:
                 self._run_slot(slot)
                 if self.interrupts.asked:
@@ -117,7 +110,22 @@ class Runner:
             self.watch.run_ends()
         return Ending.COMPLETE
 
-    def _clear_leftovers(self) -> None:
+    def check(self, cells: Sequence[Cell]) -> None:
+        """Check the servers, the checker and the locks of `cells`, before any of them is measured.
+
+        First uses, controls, baselines, planted faults and probes; the folder keeps the results. Raises ServerError
+        when a server fails, and KeyboardInterrupt when one of these trials was stopped.
+        """
+        for _, error in use_locks(self.observer, cells):
+            if error is not None:
+                raise error
+        backends = {part.group.backend for cell in cells for part in parts_of(cell)}
+        run_controls(self.folder, self.watch, backends, self._control)
+        self._run_baselines(cells)
+        run_plants(self.folder, self.watch, cells, self.observer.planted)
+        run_probes(self.folder, self.watch, cells, self._probed)
+
+    def clear_leftovers(self) -> None:
         """Remove keys and tables of killed runs, and record the key prefix of this run.
 
         On each server, those of an earlier part of this run; in a given database, also those of other killed runs.

@@ -45,6 +45,8 @@ class Judge(StrEnum):
     """The rows that the work wrote: no client is kept out, and a conflicting write is refused and repeated."""
     GUARD = "guard"
     """The writes that the resource accepted: two clients may work at once, and the earlier one is refused."""
+    PART = "part"
+    """Beliefs, of which each checker saw only a part: processes shared the keys. A record has it, and no strategy."""
 
 
 class Lease(Enum):

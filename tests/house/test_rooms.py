@@ -23,6 +23,7 @@ FLOORS = (
     "running",
     "service",
     "doctor",
+    "swarm",
     "cli",
     "pytest_plugin",
 )

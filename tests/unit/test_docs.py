@@ -22,7 +22,7 @@ from pybench.strategies import CATALOGUE
 from tools import manual_tables
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "results/README.md"])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "results/README.md", ROOT / "deploy/README.md"])
 MANUAL = {page.name: page for page in ROOT.glob("docs/*.md")}
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 

@@ -97,6 +97,12 @@ impl<L: LockMachine> Clients<L> {
         self.list.len()
     }
 
+    /// How many clients may start; those above finish what they do.
+    #[inline]
+    pub(crate) fn working(&self) -> usize {
+        self.list.len().min(self.active as usize)
+    }
+
     /// Passes an event to the lock of a client, and carries out the resulting actions.
     pub(crate) fn dispatch<T: Transport>(&mut self, index: u32, now: Nanos, event: Event, to: &mut Ports<'_, T>) {
         // Moved out, so that the list can be read while the clients are changed. A nested call takes another one.

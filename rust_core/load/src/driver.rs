@@ -49,7 +49,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         clock: C,
     ) -> Self {
         Self {
-            saturation: Saturation::new(&params, clients.count()),
+            saturation: Saturation::new(&params),
             clients,
             transport,
             recorder,
@@ -154,7 +154,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     /// When the loop must wake up for a timer, or for commands that were held back.
     #[inline]
     fn next_timed(&self) -> Nanos {
-        let slack = self.saturation.slack(self.transport.outstanding());
+        let slack = self.saturation.slack(self.transport.outstanding(), self.clients.working());
         self.saturation.next_timed(self.clients.next_timer(), slack)
     }
 }

@@ -10,7 +10,8 @@ use crate::transport::{Broken, Caller, Confirmed, Transport};
 impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     /// Writes once to each connection that has commands, except those whose commands wait for the next replies.
     pub(super) fn write_all(&mut self, now: Nanos) -> Result<(), LoadError> {
-        let may_hold_back = self.saturation.may_hold_back(now, self.transport.outstanding());
+        let outstanding = self.transport.outstanding();
+        let may_hold_back = self.saturation.may_hold_back(now, outstanding, self.clients.working());
         while let Some(connection) = self.transport.next_unwritten(may_hold_back) {
             if let Err(broken) = self.write(connection, now) {
                 self.cut(connection, &broken)?;

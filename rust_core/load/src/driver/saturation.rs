@@ -19,7 +19,6 @@ pub(super) const AHEAD: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Saturation {
-    clients: usize,
     /// Whether anything of this trial may wait at all.
     may_wait: bool,
     /// Since when commands wait for the next replies; `NEVER` when none do.
@@ -27,20 +26,20 @@ pub(super) struct Saturation {
 }
 
 impl Saturation {
-    pub(super) fn new(params: &TrialParams, clients: usize) -> Self {
+    pub(super) fn new(params: &TrialParams) -> Self {
         let strategy = params.strategy;
         Self {
-            clients,
             // A blocking command is outstanding too, but its reply is not about to come.
             may_wait: !(params.has_pauses() || strategy.owns_connection() || strategy.subscribes()),
             since: Nanos::NEVER,
         }
     }
 
-    /// How long timers and commands may wait for the next replies, with so many calls outstanding.
+    /// How long timers and commands may wait for the next replies, with so many calls outstanding of the `clients` that
+    /// work now.
     #[inline]
-    pub(super) fn slack(&self, outstanding: usize) -> Nanos {
-        let seven_of_eight_wait = outstanding * 8 >= self.clients * 7;
+    pub(super) fn slack(&self, outstanding: usize, clients: usize) -> Nanos {
+        let seven_of_eight_wait = outstanding * 8 >= clients * 7;
         if self.may_wait && outstanding >= SATURATED_FROM && seven_of_eight_wait {
             SLACK
         } else {
@@ -49,8 +48,8 @@ impl Saturation {
     }
 
     #[inline]
-    pub(super) fn may_hold_back(&self, now: Nanos, outstanding: usize) -> bool {
-        self.slack(outstanding) > Nanos::ZERO && now < self.since.after(SLACK)
+    pub(super) fn may_hold_back(&self, now: Nanos, outstanding: usize, clients: usize) -> bool {
+        self.slack(outstanding, clients) > Nanos::ZERO && now < self.since.after(SLACK)
     }
 
     /// Whether commands are held back.
@@ -80,34 +79,31 @@ impl Saturation {
 mod tests {
     use super::*;
 
-    fn of(clients: usize) -> Saturation {
-        Saturation {
-            clients,
-            may_wait: true,
-            since: Nanos::NEVER,
-        }
-    }
+    const SATURATION: Saturation = Saturation {
+        may_wait: true,
+        since: Nanos::NEVER,
+    };
 
     #[test]
     fn only_where_nearly_all_wait_for_the_server_may_anything_wait_for_it() {
-        assert_eq!(of(64).slack(56), SLACK);
-        assert_eq!(of(64).slack(55), Nanos::ZERO);
-        assert_eq!(of(31).slack(31), Nanos::ZERO, "too few for a batch");
+        assert_eq!(SATURATION.slack(56, 64), SLACK);
+        assert_eq!(SATURATION.slack(55, 64), Nanos::ZERO);
+        assert_eq!(SATURATION.slack(31, 31), Nanos::ZERO, "too few for a batch");
         let exact = Saturation {
             may_wait: false,
-            ..of(64)
+            ..SATURATION
         };
-        assert_eq!(exact.slack(64), Nanos::ZERO);
+        assert_eq!(exact.slack(64, 64), Nanos::ZERO);
     }
 
     #[test]
     fn what_is_held_back_leaves_within_the_slack() {
-        let mut saturation = of(64);
-        assert!(saturation.may_hold_back(Nanos(5_000), 64));
+        let mut saturation = SATURATION;
+        assert!(saturation.may_hold_back(Nanos(5_000), 64, 64));
         saturation.held_back(true, Nanos(5_000));
         saturation.held_back(true, Nanos(9_000));
-        assert!(saturation.may_hold_back(Nanos(104_999), 64));
-        assert!(!saturation.may_hold_back(Nanos(105_000), 64));
+        assert!(saturation.may_hold_back(Nanos(104_999), 64, 64));
+        assert!(!saturation.may_hold_back(Nanos(105_000), 64, 64));
         assert_eq!(saturation.next_timed(Nanos::NEVER, SLACK), Nanos(105_000));
         saturation.held_back(false, Nanos(105_000));
         assert!(!saturation.holds_back());

@@ -1,0 +1,279 @@
+"""What one trial counted, as plain data that can be sent to another process and merged with that of others.
+
+A `TrialPart` has the fields of the core's `TrialResult`, so that `trial_record` takes either. Parts are trials that ran
+at the same time with clients of their own: one on each of several machines, or several processes of one machine.
+
+Promises: merging loses no count. Histograms are summed bucket by bucket. The bytes are compressed JSON, never pickles,
+so that decoding runs no code.
+Does not do: judging; see `analysis.verdicts`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from pybench import _core
+from pybench.analysis.violation_sentences import PROCESS
+from pybench.errors import RecordError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pybench._core import ErrorReply, Violation
+    from pybench.analysis.outcome import Outcome
+
+MOST_VIOLATIONS = 100
+"""How many violations a trial describes; the totals count all of them."""
+
+HIGHEST = ("longest_streak", "longest_wait_ns", "longest_stall_ns", "window_ns")
+"""Totals of which a merged trial has the highest; all others are summed, except those in `EARLIEST`."""
+EARLIEST = ("began_ns", "first_cut_ns")
+
+_TIMES = ("at_ns", "first_granted_ns", "first_until_ns", "first_ended_ns")
+_TIMES_OF_SECOND = ("second_granted_ns", "second_until_ns", "second_ended_ns")
+
+Columns = dict[str, "NDArray[np.uint64 | np.float64]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """One HDR histogram of a phase and an outcome; see `_core.HistogramRow`."""
+
+    phase: str
+    outcome: str
+    count: int
+    hdr: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPart:
+    """The counts of one trial, with the fields of `_core.TrialResult`."""
+
+    totals: dict[str, int]
+    histograms: list[Histogram]
+    stopped: bool = False
+    jain: float | None = None
+    timeline: Columns = field(default_factory=dict)
+    clients: Columns = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+    finding: str | None = None
+    errors: list[ErrorReply] = field(default_factory=list)
+    writes: Columns = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, result: Outcome, *, clients: int | None = None) -> Self:
+        """The part of a trial with this `result`.
+
+        With `clients` it has only the first ones, since the others never worked; Jain's index is then theirs.
+        """
+        kept: Columns = {name: column[:clients] for name, column in result.clients.items()}
+        return cls(
+            totals=dict(result.totals),
+            histograms=[Histogram(row.phase, row.outcome, row.count, row.hdr) for row in result.histograms],
+            stopped=result.stopped,
+            jain=result.jain if clients is None else jain(kept["grants"]),
+            timeline=dict(result.timeline),
+            clients=kept,
+            violations=list(result.violations),
+            finding=result.finding,
+            errors=list(result.errors),
+            writes=dict(result.writes),
+        )
+
+    def encode(self) -> bytes:
+        """The part as bytes for `decode`."""
+        plain = {
+            "totals": self.totals,
+            "histograms": [(row.phase, row.outcome, row.count, _text(row.hdr)) for row in self.histograms],
+            "stopped": self.stopped,
+            "jain": self.jain,
+            "violations": self.violations,
+            "finding": self.finding,
+            "errors": self.errors,
+            **{name: _plain(getattr(self, name)) for name in ("timeline", "clients", "writes")},
+        }
+        return zlib.compress(json.dumps(plain).encode(), level=1)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """The part that `encode` made these bytes of. Raises RecordError for other bytes."""
+        try:
+            plain: dict[str, Any] = json.loads(zlib.decompress(data))
+            histograms = [Histogram(phase, outcome, n, _bytes(hdr)) for phase, outcome, n, hdr in plain["histograms"]]
+            fields: dict[str, Any] = {
+                **{name: plain[name] for name in ("totals", "stopped", "jain", "violations", "finding", "errors")},
+                **{name: _columns(plain[name]) for name in ("timeline", "clients", "writes")},
+            }
+            return cls(histograms=histograms, **fields)
+        except (zlib.error, ValueError, TypeError, KeyError) as error:
+            raise RecordError(
+                f"the counts of a trial that another process sent cannot be read: {error}",
+                hint="run the same version of pybench in all processes",
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A part among others: the name of its process, and how long after the first of them it began."""
+
+    part: TrialPart
+    name: str
+    shift_ns: int = 0
+
+
+def merge(parts: Sequence[Placed], *, shared_keys: bool = False) -> TrialPart:
+    """The trial that all `parts` were together. `parts` must not be empty.
+
+    Clients are numbered through in the order of `parts`, and each violation names its process. The window goes from the
+    earliest begin to the latest end. Steps of the time line are summed by their time; quantiles cannot be merged, so a
+    step has the highest of its parts. Of `shared_keys` the writes are summed key by key; otherwise each part has keys
+    of its own, which are listed one part after another.
+    """
+    placed = [replace(one, part=replace(one.part, totals=dict(one.part.totals))) for one in parts]
+    counts = [len(one.part.clients.get("grants", ())) for one in placed]
+    clients = _joined([one.part.clients for one in placed])
+    violations = [
+        _of_process(violation, one, first_client)
+        for one, first_client in zip(placed, np.cumsum([0, *counts]).tolist(), strict=False)
+        for violation in one.part.violations
+    ]
+    findings = [f"{one.name}: {one.part.finding}" for one in placed if one.part.finding is not None]
+    writes = [one.part.writes for one in placed]
+    return TrialPart(
+        totals=_totals(placed),
+        histograms=merged_histograms([row for one in placed for row in one.part.histograms]),
+        stopped=any(one.part.stopped for one in placed),
+        jain=jain(clients["grants"]) if clients else None,
+        timeline=_timeline([one for one in placed if len(one.part.timeline.get("start_ns", ()))]),
+        clients=clients,
+        violations=sorted(violations, key=lambda one: one["at_ns"])[:MOST_VIOLATIONS],
+        finding=findings[0] if findings else None,
+        errors=_errors([row for one in placed for row in one.part.errors]),
+        writes=_summed(writes) if shared_keys else _joined(writes),
+    )
+
+
+def jain(grants: NDArray[Any]) -> float | None:
+    """Jain's fairness index over the grants of clients, from 1/n to 1; None without a grant."""
+    each = grants.astype(np.float64)
+    squares = float((each**2).sum())
+    return float(each.sum()) ** 2 / (len(each) * squares) if squares else None
+
+
+def merged_histograms(rows: Sequence[Histogram]) -> list[Histogram]:
+    """One histogram for each phase and outcome of `rows`: the sum of those."""
+    alike: dict[tuple[str, str], list[Histogram]] = defaultdict(list)
+    for row in rows:
+        alike[row.phase, row.outcome].append(row)
+    return [
+        same[0]
+        if len(same) == 1
+        else Histogram(*of, sum(row.count for row in same), _core.merge_histograms([row.hdr for row in same]))
+        for of, same in sorted(alike.items())
+    ]
+
+
+def _totals(placed: Sequence[Placed]) -> dict[str, int]:
+    merged: dict[str, int] = {}
+    for one in placed:
+        for name, value in one.part.totals.items():
+            if name in HIGHEST:
+                merged[name] = max(value, merged.get(name, 0))
+            elif name in EARLIEST:
+                merged[name] = min(value, merged.get(name, value))
+            else:
+                merged[name] = merged.get(name, 0) + value
+    begin = min(one.shift_ns for one in placed)
+    merged["window_ns"] = max(one.shift_ns + one.part.totals.get("window_ns", 0) for one in placed) - begin
+    return merged
+
+
+def _of_process(violation: Violation, placed: Placed, first_client: int) -> Violation:
+    """`violation` with the number that its clients and the time that its grants have in the merged trial."""
+    moved: dict[str, Any] = {**violation, PROCESS: placed.name}
+    for name in ("first_client", "second_client"):
+        if moved[name] is not None:
+            moved[name] += first_client
+    for name in (*_TIMES, *_TIMES_OF_SECOND):
+        if moved.get(name) is not None:
+            moved[name] += placed.shift_ns
+    return moved  # type: ignore[return-value]
+
+
+def _timeline(placed: Sequence[Placed]) -> Columns:
+    names = ("grants", "refused", "errors", "p50_ns", "p99_ns")
+    if not placed:
+        return {name: np.zeros(0, dtype=np.uint64) for name in ("start_ns", *names)}
+    step_ns = max(_step_ns(one.part.timeline["start_ns"]) for one in placed)
+    ends = [round(one.shift_ns / step_ns) + int(one.part.timeline["start_ns"][-1]) // step_ns + 1 for one in placed]
+    merged: Columns = {
+        "start_ns": np.arange(max(ends), dtype=np.uint64) * np.uint64(step_ns),
+        **{name: np.zeros(max(ends), dtype=np.uint64) for name in names},
+    }
+    for one in placed:
+        line = one.part.timeline
+        place = (line["start_ns"] // np.uint64(step_ns)).astype(np.int64) + round(one.shift_ns / step_ns)
+        for name in ("grants", "refused", "errors"):
+            np.add.at(merged[name], place, line[name])
+        for name in ("p50_ns", "p99_ns"):
+            np.maximum.at(merged[name], place, line[name])
+    return merged
+
+
+def _step_ns(starts: NDArray[Any]) -> int:
+    return int(starts[1] - starts[0]) if len(starts) > 1 else 100_000_000
+
+
+def _errors(rows: Sequence[ErrorReply]) -> list[ErrorReply]:
+    merged: dict[tuple[str, str, int], ErrorReply] = {}
+    for row in rows:
+        key = (row["phase"], row["code"], row["server"])
+        before = merged.get(key)
+        if before is None:
+            merged[key] = {**row}
+        else:
+            before["count"] += row["count"]
+            before["warmup"] += row["warmup"]
+    return list(merged.values())
+
+
+def _joined(columns: Sequence[Columns]) -> Columns:
+    """One list after another, of those that are not empty."""
+    filled = [one for one in columns if one]
+    names = filled[0] if filled else ()
+    return {name: np.concatenate([one[name] for one in filled]) for name in names}
+
+
+def _summed(columns: Sequence[Columns]) -> Columns:
+    filled = [one for one in columns if one]
+    names = filled[0] if filled else ()
+    return {name: np.sum([one[name] for one in filled], axis=0, dtype=np.uint64) for name in names}
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def _plain(columns: Columns) -> dict[str, tuple[str, str]]:
+    """Little-endian bytes in Base64, whatever the byte order of this machine."""
+    return {name: (column.dtype.kind, _text(_little(column).tobytes())) for name, column in columns.items()}
+
+
+def _little(column: NDArray[Any]) -> NDArray[Any]:
+    return column.astype(f"<{column.dtype.kind}8")
+
+
+def _columns(plain: Mapping[str, tuple[str, str]]) -> Columns:
+    return {name: np.frombuffer(_bytes(text), dtype=f"<{kind}8").copy() for name, (kind, text) in plain.items()}

@@ -1,0 +1,92 @@
+"""Load generators as users run them: the real `locust` and `k6`, and the summary that they write."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+LOCUSTFILES = ROOT / "locustfiles"
+PATIENT = {"PYBENCH_P95_MS": "20000", "PYBENCH_P99_MS": "30000"}
+"""Limits that a busy machine does not miss, for runs that are to pass."""
+SECONDS = 100
+"""After which a command that hangs is killed."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that ended."""
+
+    code: int
+    out: str
+    err: str
+    summary: Any
+    """Of the summary file; None where it was not written."""
+
+    def threshold(self, metric: str) -> bool:
+        """Whether the threshold of this metric was met."""
+        (found,) = [one["passed"] for one in self.summary["thresholds"] if one["metric"] == metric]
+        return bool(found)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """That of a user in the checkout, without settings of ours."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYBENCH_", "LOCUST_"))}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYBENCH_LOAD": "short", **more}
+
+
+def locust_command(name: str, *options: str) -> list[str]:
+    """The command line for the locustfile of this name."""
+    return [sys.executable, "-m", "locust", "-f", str(LOCUSTFILES / f"{name}.py"), *options]
+
+
+def ended(command: Sequence[str], folder: Path, **variables: str) -> Ended:
+    """Runs a command in `folder` to its end."""
+    file = folder / "summary.json"
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(PYBENCH_SUMMARY=str(file), **variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    summary = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    return Ended(done.returncode, done.stdout, done.stderr, summary)
+
+
+def headless(folder: Path, name: str, host: str, *options: str, **variables: str) -> Ended:
+    """One headless run of a locustfile against `host`."""
+    folder.mkdir()
+    return ended(locust_command(name, "--headless", "--only-summary", "-H", host, *options), folder, **variables)
+
+
+class Lanes:
+    """Runs that share nothing go side by side; those of one lane, which use the same products, one after another."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lanes: dict[str, ThreadPoolExecutor] = {}
+        self._runs: dict[str, Future[Ended]] = {}
+
+    def add(self, lane: str, run: str, *arguments: str, **variables: str) -> None:
+        """Start a headless run of a locustfile when those before it in its lane have ended."""
+        pool = self._lanes.setdefault(lane, ThreadPoolExecutor(1))
+        self._runs[run] = pool.submit(headless, self._folder / run, *arguments, **variables)
+
+    def __getitem__(self, run: str) -> Ended:
+        return self._runs[run].result()
+
+    def close(self) -> None:
+        """Wait for all runs."""
+        for pool in self._lanes.values():
+            pool.shutdown()
