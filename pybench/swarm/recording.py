@@ -86,6 +86,8 @@ def record(test: Test, problem: PybenchError | None, apart: Apart) -> Outcome:
     """
     wall_s = (time.time_ns() - test.started_ns) / 1e9
     measured, spent, trouble = _measured(test)
+    if trouble is not None:
+        test.watch.note(f"the servers were disturbed: {trouble.error.message}")
     _note_missed_plants(test)
     rows = _rows(test, measured)
     errors = {problem.exit} if problem is not None else set()
