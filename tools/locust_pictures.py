@@ -1,6 +1,6 @@
 """Takes the pictures of Locust's web page that README shows: a native swarm at work, in both themes.
 
-    python -m tools.locust_pictures
+python -m tools.locust_pictures
 """
 
 from __future__ import annotations

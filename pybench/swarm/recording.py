@@ -87,7 +87,7 @@ def record(test: Test, problem: PybenchError | None, apart: Apart) -> Outcome:
     wall_s = (time.time_ns() - test.started_ns) / 1e9
     measured, spent, trouble = _measured(test)
     if trouble is not None:
-        test.watch.note(f"the servers were disturbed: {trouble.error.message}")
+        test.watch.note(f"its servers were disturbed: {trouble.error.message}")
     _note_missed_plants(test)
     rows = _rows(test, measured)
     errors = {problem.exit} if problem is not None else set()
@@ -108,10 +108,13 @@ def record(test: Test, problem: PybenchError | None, apart: Apart) -> Outcome:
     if trouble is not None:
         errors.add(trouble.error.exit)
     caught = controls_caught(test.folder.manifest["control"])
+    judgement = judge_cell(run.trials, control_caught=caught)
+    disturbed = None if trouble is None else f"its servers were disturbed: {trouble.error.message}"
+    reason = judgement.reason if disturbed is None or judgement.verdict is Verdict.UNSAFE else disturbed
     return Outcome(
         run.path,
         Verdict(run.summary["verdict"].iloc[0]),
-        judge_cell(run.trials, control_caught=caught).reason,
+        reason,
         exits.first({run.exit_code, *errors}),
         run,
         row,
@@ -247,7 +250,7 @@ def _final_values(test: Test, measured: Sequence[_Measured], *, shared: bool) ->
 
     The writes of a lost site are unknown, and those of shared keys with them.
     """
-    if any(site.part is None for site in test.sites.values()):
+    if any(site.part is None and (site.state is State.LOST or site.tally.elapsed_ns) for site in test.sites.values()):
         return None
     values = [one.values for one in measured]
     if shared:
