@@ -29,7 +29,8 @@ def test_the_totals_of_two_workers_are_the_sum_of_what_each_measured(tmp_path):
     assert workers["grants"].min() > 100
     assert row["concurrency"] == 64
     assert row["grants"] == workers["grants"].sum() == requests_of(tmp_path, "locust")
-    assert run.timeline["grants"].sum() == row["grants"]
+    # The core leaves out a last step that was hardly begun.
+    assert 0.9 * row["grants"] < run.timeline["grants"].sum() <= row["grants"]
     response = run.latency[(run.latency["phase"] == "response") & (run.latency["outcome"] == "granted")]
     assert response["count"].sum() == row["grants"]
     assert row["contended_grants"] == workers["contended_grants"].sum()
