@@ -44,8 +44,8 @@ def announce(environment: Environment, outcome: Outcome) -> None:
     is_bad = outcome.exit is not Exit.OK
     for line in outcome_lines(outcome):
         logger.log(logging.WARNING if is_bad else logging.INFO, "%s", line)
-    if is_bad:
-        environment.process_exit_code = int(outcome.exit)
+    # Of several tests of one process the last one counts.
+    environment.process_exit_code = int(outcome.exit) if is_bad else None
 
 
 def refuse(environment: Environment, error: PybenchError) -> None:

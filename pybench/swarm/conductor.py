@@ -158,7 +158,7 @@ class Conductor:
         if site.state is State.LOST:
             site.state, site.left_ns = State.RUNNING, None
         if site.wanted > site.clients:
-            self._note(room_sentence(self.test.prepared, site.clients, site.wanted, site.name))  # type: ignore[union-attr]
+            self._note(room_sentence(self.test.prepared, site.clients, site.name))  # type: ignore[union-attr]
         if site.missed_plants:
             missed = ", ".join(site.missed_plants)
             self._note(f"the checker of {site.name} missed planted faults ({missed}): its counts prove nothing (VOID)")

@@ -14,7 +14,6 @@ from locust.runners import STATE_INIT, STATE_MISSING, STATE_RUNNING, STATE_SPAWN
 
 from pybench.errors import ServerError
 from pybench.swarm import messages
-from pybench.swarm.announcing import refuse
 from pybench.swarm.site import Origin, Site
 from pybench.swarm.starting import Starting
 
@@ -98,8 +97,7 @@ class Master(Starting):
         try:
             assignment = self.conductor.admit(id_, origin)
         except ServerError as error:
-            refuse(self.environment, error)
-            self.stop_soon()
+            self.given_up(error)
             return
         if assignment is not None:
             self.runner.send_message(messages.ASSIGN, assignment.message(), id_)

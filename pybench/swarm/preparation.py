@@ -193,12 +193,12 @@ def room(settings: Settings, users: int) -> int:
     return clients if own_connections(cell) else max(ROOM * clients, ROOM_AT_LEAST)
 
 
-def room_sentence(prepared: Prepared, clients: int, wanted: int, where: str) -> str:
+def room_sentence(prepared: Prepared, clients: int, where: str) -> str:
     """That users of a process stand for more clients than its trial has room for."""
     own = own_connections(prepared.cell)
     why = f", since {prepared.cell.strategy} opens a connection per client at the start" if own else ""
     return (
-        f"{where} drives {plural(clients, 'client')}, not the {wanted:,} of its users{why}; stop and start the test "
+        f"{where} drives {plural(clients, 'client')}, fewer than its users stand for{why}; stop and start the test "
         "again with all users"
     )
 

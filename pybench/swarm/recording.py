@@ -25,6 +25,7 @@ import numpy as np
 
 from pybench import exits
 from pybench.analysis.disturbances import Trouble, first_of
+from pybench.analysis.terms import Terms
 from pybench.analysis.verdicts import Verdict, controls_caught, judge_cell
 from pybench.exits import Exit
 from pybench.numbers import plural
@@ -87,9 +88,9 @@ def record(test: Test, problem: PybenchError | None, apart: Apart) -> Outcome:
     wall_s = (time.time_ns() - test.started_ns) / 1e9
     measured, spent, trouble = _measured(test)
     if trouble is not None:
-        test.watch.note(f"the servers were disturbed: {trouble.error.message}")
+        test.watch.note(f"its servers were disturbed: {trouble.error.message}")
     _note_missed_plants(test)
-    rows = _rows(test, measured)
+    rows = _rows(test, measured, trouble)
     errors = {problem.exit} if problem is not None else set()
     if measured:
         shared = test.prepared.settings.shared_keys
@@ -108,10 +109,13 @@ def record(test: Test, problem: PybenchError | None, apart: Apart) -> Outcome:
     if trouble is not None:
         errors.add(trouble.error.exit)
     caught = controls_caught(test.folder.manifest["control"])
+    judgement = judge_cell(run.trials, control_caught=caught)
+    disturbed = None if trouble is None else f"its servers were disturbed: {trouble.error.message}"
+    reason = judgement.reason if disturbed is None or judgement.verdict is Verdict.UNSAFE else disturbed
     return Outcome(
         run.path,
         Verdict(run.summary["verdict"].iloc[0]),
-        judge_cell(run.trials, control_caught=caught).reason,
+        reason,
         exits.first({run.exit_code, *errors}),
         run,
         row,
@@ -247,7 +251,7 @@ def _final_values(test: Test, measured: Sequence[_Measured], *, shared: bool) ->
 
     The writes of a lost site are unknown, and those of shared keys with them.
     """
-    if any(site.part is None for site in test.sites.values()):
+    if any(site.part is None and (site.state is State.LOST or site.tally.elapsed_ns) for site in test.sites.values()):
         return None
     values = [one.values for one in measured]
     if shared:
@@ -256,7 +260,7 @@ def _final_values(test: Test, measured: Sequence[_Measured], *, shared: bool) ->
     return np.concatenate(known) if known and len(known) == len(values) else None
 
 
-def _rows(test: Test, measured: Sequence[_Measured]) -> list[dict[str, Any]]:
+def _rows(test: Test, measured: Sequence[_Measured], trouble: Trouble | None) -> list[dict[str, Any]]:
     """A row of `workers.parquet` for each site, with its own verdict."""
     known = {one.site.id: one for one in measured}
     rows = []
@@ -275,12 +279,12 @@ def _rows(test: Test, measured: Sequence[_Measured]) -> list[dict[str, Any]]:
             "violations": 0,
         }
         if site.id in known:
-            row |= _figures(test, known[site.id])
+            row |= _figures(test, known[site.id], trouble)
         rows.append(row)
     return rows
 
 
-def _figures(test: Test, one: _Measured) -> dict[str, Any]:
+def _figures(test: Test, one: _Measured, trouble: Trouble | None) -> dict[str, Any]:
     shared = test.prepared.settings.shared_keys
     strategy = _strategy(test, shared=shared)
     made = trial_record(
@@ -295,15 +299,17 @@ def _figures(test: Test, one: _Measured) -> dict[str, Any]:
         final_values=None if shared or one.site.part is None else one.values,
         left_over_keys=one.left_over_keys,
         strategy=strategy,
+        trouble=trouble,
     )
     manifest = test.folder.manifest
     judgement = judged_row(made.row, manifest["control"], manifest.get("probes", ())).judgement
     names = ("grants", "grants_per_s", "contended_grants", "acquire_p50_us", "acquire_p99_us", "send_delay_p99_us")
+    is_part = shared and Terms.of(strategy).by_effects
     return {
         **{name: made.row[name] for name in names},
         "violations": made.row["violations"],
-        "verdict": judgement.verdict.value,
-        "reason": judgement.reason,
+        "verdict": None if is_part else judgement.verdict.value,
+        "reason": "judged by the writes of all workers together" if is_part else judgement.reason,
     }
 
 

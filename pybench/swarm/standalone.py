@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 
+from pybench.errors import PybenchError
 from pybench.swarm.load import Load, origin
 from pybench.swarm.starting import Starting
 
@@ -33,7 +34,10 @@ class Standalone(Starting):
     def starts(self, **_: object) -> None:
         """A test starts."""
         test = self.begin()
-        assignment = self.conductor.admit(HERE, origin())
+        try:
+            assignment = self.conductor.admit(HERE, origin())
+        except PybenchError as error:
+            raise self.given_up(error) from None
         assert assignment is not None, "a new test has no site yet"
         self.load.start(assignment)
         gevent.spawn(self._report, test.number)

@@ -66,9 +66,11 @@ class Starting(ABC):
         users = form.get("user_count", "")
         try:
             settings = Settings.of({**self.options, **form, "shared_keys": _is_ticked(form, self.options)})
-            self.conductor.preparation.prepare(
-                settings, users=int(users) if users.isdecimal() else 1, processes=self.processes()
-            )
+            # The servers of a test that is being judged are needed until its end.
+            with self.finishing:
+                self.conductor.preparation.prepare(
+                    settings, users=int(users) if users.isdecimal() else 1, processes=self.processes()
+                )
         except PybenchError as error:
             return error
         return None
@@ -84,15 +86,18 @@ class Starting(ABC):
             settings = Settings.of(self.options)
             test = self.conductor.begin(settings, users=runner.target_user_count, processes=self.processes())
         except PybenchError as error:
-            refuse(self.environment, error)
-            self.stop_soon()
-            # Without a traceback: the reason was told.
-            raise gevent.GreenletExit from None
+            raise self.given_up(error) from None
         finally:
             self.is_checking = False
         # The checks took some seconds, in which nothing was measured.
         self.environment.stats.clear_all()
         return test
+
+    def given_up(self, error: PybenchError) -> gevent.GreenletExit:
+        """Tell why a test cannot go on, and stop it soon; returns what ends the greenlet that starts it, silently."""
+        refuse(self.environment, error)
+        self.stop_soon()
+        return gevent.GreenletExit()
 
     def finish(self) -> Outcome | None:
         """Judge the test, and tell its outcome once; None where that was done before."""

@@ -9,23 +9,23 @@ Does not do: keeping all digits; Locust's own keys of response times are rounded
 
 from __future__ import annotations
 
-import math
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from locust.stats import StatsEntry, StatsError
 
 from pybench.numbers import plural
 
 if TYPE_CHECKING:
     from locust.stats import RequestStats
+    from numpy.typing import NDArray
 
     from pybench.swarm.tally import Tally
 
 TYPE = "lock"
 ACQUIRE = "acquire"
 OUTCOMES = ("granted", "refused", "timeout", "error", "unknown")
-DIGITS = 2
 
 SENTENCES = {
     "refused": "the lock was busy until the client gave up",
@@ -56,10 +56,7 @@ def merge(stats: RequestStats, tally: Tally) -> None:
 
 def _entry(tally: Tally, requests: int, failures: int) -> Any:  # noqa: ANN401 - a typed dictionary of Locust
     values_ns, counts = tally.buckets("response", *OUTCOMES)
-    times: dict[float, int] = {}
-    for value_ns, count in zip(values_ns.tolist(), counts.tolist(), strict=True):
-        key = rounded_ms(value_ns)
-        times[key] = times.get(key, 0) + count
+    times = rounded_ms(values_ns, counts)
     timed = sum(times.values())
     now = time.time()
     # The drain comes just after the second that it counts has ended.
@@ -72,7 +69,7 @@ def _entry(tally: Tally, requests: int, failures: int) -> Any:  # noqa: ANN401 -
         "num_requests": requests,
         "num_none_requests": max(requests - timed, 0),
         "num_failures": failures,
-        "total_response_time": sum(value_ns / 1e6 * n for value_ns, n in zip(values_ns.tolist(), counts, strict=True)),
+        "total_response_time": float(np.dot(values_ns / 1e6, counts)),
         "max_response_time": float(values_ns[-1]) / 1e6 if timed else 0,
         "min_response_time": float(values_ns[0]) / 1e6 if timed else None,
         "total_content_length": 0,
@@ -82,12 +79,21 @@ def _entry(tally: Tally, requests: int, failures: int) -> Any:  # noqa: ANN401 -
     }
 
 
-def rounded_ms(value_ns: int) -> float:
-    """Milliseconds with two significant digits, so that all values together have few keys."""
-    ms = value_ns / 1e6
-    if ms <= 0:
-        return 0.0
-    return round(ms, DIGITS - 1 - math.floor(math.log10(ms)))
+def rounded_ms(values_ns: NDArray[np.uint64], counts: NDArray[np.uint64]) -> dict[float, int]:
+    """The counts by milliseconds with two significant digits, so that all seconds together have few keys."""
+    if not len(values_ns):
+        return {}
+    exponents = np.floor(np.log10(np.maximum(values_ns, 1))).astype(np.int64)
+    mantissas = np.rint(values_ns / 10.0 ** (exponents - 1)).astype(np.int64)
+    keys, places = np.unique(exponents * 1_000 + mantissas, return_inverse=True)
+    sums = np.bincount(places, weights=counts)
+    summed: dict[float, int] = {}
+    for key, count in zip(keys.tolist(), sums.tolist(), strict=True):
+        exponent, mantissa = divmod(key, 1_000)
+        # Rounded again, as 3 * 0.1 is not 0.3. A mantissa of 100 is the 10 of the next exponent.
+        ms = round(mantissa * 10.0 ** (exponent - 7), 7)
+        summed[ms] = summed.get(ms, 0) + int(count)
+    return summed
 
 
 def failure_clauses(tally: Tally) -> list[str]:

@@ -40,12 +40,15 @@ class Worker:
 
     def stops(self, **_: object) -> None:
         """The test has stopped."""
-        self.load.stop(leaves=False)
+        self._stop(leaves=False)
 
     def quits(self, **_: object) -> None:
         """The process ends, perhaps in the middle of a test."""
-        self.load.stop(leaves=True)
-        # Locust sends a last report only where the master ends the worker.
+        self._stop(leaves=True)
+
+    def _stop(self, *, leaves: bool) -> None:
+        """End the trial, and report at once: Locust's next report would come seconds later, or never."""
+        self.load.stop(leaves=leaves)
         data: dict[str, Any] = {}
         self.runner.environment.events.report_to_master.fire(client_id=self.runner.client_id, data=data)
         self.runner.send_message("stats", data)
@@ -60,7 +63,7 @@ class Worker:
         self.load.start(Assignment.read(msg.data))
 
     def _on_stop(self, **_: object) -> None:
-        self.load.stop(leaves=False)
+        self._stop(leaves=False)
 
     def _on_ping(self, msg: Message, **_: object) -> None:
         self.runner.send_message(messages.PONG, {**msg.data, "theirs_ns": time.time_ns()})

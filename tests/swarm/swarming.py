@@ -69,9 +69,9 @@ def swarm(folder: Path, *options: str, name: str = "swarm") -> Iterator[Swarm]:
                 process.wait()
 
 
-def headless(users: int, seconds: float) -> list[str]:
+def headless(users: int, seconds: int) -> list[str]:
     """The options of a short run without a web page."""
-    return ["--headless", "--only-summary", "-u", str(users), "-r", str(users), "-t", f"{seconds:g}s"]
+    return ["--headless", "--only-summary", "-u", str(users), "-r", str(users), "-t", f"{seconds}s"]
 
 
 def free_port() -> int:

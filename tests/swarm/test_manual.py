@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
+
 import pybench
 from pybench.swarm.options import add_options
 from pybench.swarm.settings import AXES
@@ -92,6 +94,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
+@pytest.mark.slow
 def test_the_processes_of_one_machine(tmp_path):
     (line,) = commands(having="--processes")
     port = free_port()

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from pybench.errors import InputError
 from pybench.swarm.addresses import Address, urls_of
 from pybench.swarm.clocks import ClockOffset
+from pybench.swarm.conductor import Conductor
+from pybench.swarm.driver import Assignment
+from pybench.swarm.preparation import Preparation
 from pybench.swarm.settings import Settings
+from pybench.swarm.site import Origin, Site
 
 URL = "redis://:s3cret,word@db.example:6379/0"
 
@@ -74,6 +80,29 @@ def test_several_addresses_are_separated_by_commas_or_spaces():
 def test_stars_that_stand_for_nothing_are_refused():
     with pytest.raises(InputError, match="masked"):
         settings(redis="redis://:***@never.seen:1/0")
+
+
+def test_without_locust_the_package_says_what_to_install():
+    script = "import sys; sys.modules['locust'] = None; from pybench.swarm import NativeLocks"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "a native swarm needs Locust, which is not installed" in done.stderr
+    assert "pip install 'pybench[locust]'" in done.stderr
+
+
+def test_pybench_itself_loads_neither_locust_nor_gevent():
+    script = "import sys, pybench, pybench.cli.app, pybench.swarm; print({'locust', 'gevent'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "set()\n"
+
+
+def test_a_worker_elsewhere_is_told_that_the_master_s_server_is_not_for_it():
+    here, there = Origin("here", 1, "boot 1"), Origin("there", 2, "boot 2")
+    conductor = Conductor(Preparation(lambda trial: trial.run(), binds=False, command=[]), here, lambda call: call())
+    message = {"error": "no such socket", "refusal": None}
+    for origin, sentence in ((there, "for this machine only"), (here, "the connections of its trial failed")):
+        site = Site("worker 1", "id", origin, Assignment(1, {}, 16), None, [], 0)
+        conductor.failed(site, message)
+        assert sentence in site.error
+        assert site.is_over
 
 
 def test_the_exchange_with_the_shortest_round_trip_says_the_offset():

@@ -15,7 +15,7 @@ from tests.swarm.swarming import free_port, headless, requests_of, swarm
 
 
 def test_without_options_it_starts_its_own_server_and_records_a_run(tmp_path):
-    options = [*headless(4, 4), "--json-file=locust", "--html=locust.html", "--out=run"]
+    options = [*headless(4, 3), "--json-file=locust", "--html=locust.html", "--out=run"]
     with swarm(tmp_path, *options) as one:
         assert one.end() == 0, one.said
     run = pybench.load(tmp_path / "run")
@@ -25,7 +25,7 @@ def test_without_options_it_starts_its_own_server_and_records_a_run(tmp_path):
     assert (row["strategy"], row["keys"], row["concurrency"], row["verdict"]) == ("mutex", 1_000, 64, "SAFE")
     assert row["grants"] > 5_000
     assert row["grants"] == requests_of(tmp_path, "locust"), "Locust counts what the record counts"
-    assert 2 < row["window_s"] < 8
+    assert 1 < row["window_s"] < 8
     assert run.manifest["control"][0]["caught"]
     assert run.manifest["probes"]
     (worker,) = run.workers.to_dict("records")
@@ -36,7 +36,7 @@ def test_without_options_it_starts_its_own_server_and_records_a_run(tmp_path):
     assert "mutex: SAFE (" in one.said
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_signal_ends_it_in_order(tmp_path, server, url, number):
     with swarm(tmp_path, "--headless", "-u", "2", "-r", "2", f"--redis={url}", "--out=run", "--keys=4") as one:
         one.await_text("All users spawned")
@@ -60,7 +60,6 @@ def test_a_signal_ends_it_in_order(tmp_path, server, url, number):
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
-        (["--strategy=mutexx"], Exit.BAD_INPUT, "did you mean mutex?"),
         (["--hold=1ms", "--ttl=2ms"], Exit.BAD_INPUT, "this test is impossible: the ttl of 2ms is shorter"),
         ([f"--redis=redis://:{PASSWORD}@127.0.0.1:{{port}}"], Exit.SERVER_UNREACHABLE, "nothing listens there"),
     ],
@@ -78,7 +77,7 @@ def test_a_lock_that_breaks_its_promise_sets_the_exit_code(tmp_path, server):
     with RewritingProxy(server.endpoint, without_nx) as proxy:
         proxy.is_on.set()
         address = f"redis://:{PASSWORD}@127.0.0.1:{proxy.endpoint.port}/0"
-        options = [*headless(1, 3), f"--redis={address}", "--keys=1", "--hold=1ms", "--out=run"]
+        options = [*headless(1, 2), f"--redis={address}", "--keys=1", "--hold=1ms", "--out=run"]
         with swarm(tmp_path, *options) as one:
             assert one.end() == Exit.PROMISE_BROKEN, one.said
     assert "mutex: UNSAFE (" in one.said

@@ -154,7 +154,9 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     /// When the loop must wake up for a timer, or for commands that were held back.
     #[inline]
     fn next_timed(&self) -> Nanos {
-        let slack = self.saturation.slack(self.transport.outstanding(), self.clients.working());
+        let slack = self
+            .saturation
+            .slack(self.transport.outstanding(), self.clients.working());
         self.saturation.next_timed(self.clients.next_timer(), slack)
     }
 }
