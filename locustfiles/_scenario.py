@@ -160,7 +160,7 @@ class Scenario:
         path = environment.parsed_options.summary
         if path and not Path(path).parent.is_dir():
             sys.exit(f"--summary {path}: there is no folder {Path(path).parent}")
-        if environment.parsed_options.headless:
+        if self._is_headless and not isinstance(environment.runner, WorkerRunner):
             # Locust itself handles SIGTERM only after the last stage of a run without its web page.
             gevent.signal_handler(signal.SIGTERM, environment.runner.quit)
 
