@@ -139,11 +139,12 @@ class Purchases:
                 await asyncio.sleep(purchase.work_s)
             after = before - purchase.quantity
             result = Result(success=True, before=before, after=after, error=None)
-            stored = b""
-            if purchase.mark is not None:
-                stored = self._encoded(purchase, result, is_locked=is_locked)
+            if purchase.mark is None:
+                await _written(call, sale.write(after, purchase.quantity, None, b""))
+                return result
+            stored = self._encoded(purchase, result, is_locked=is_locked)
             await _written(call, sale.write(after, purchase.quantity, purchase.mark, stored))
-            return result._replace(stored=stored or None)
+            return result._replace(stored=stored)
         finally:
             await sale.close()
 
