@@ -38,6 +38,7 @@ _ABOUT = """
 A shop with stock, and resources to lock, on the locks that `pybench` measures. Load generators drive it.
 """
 _ERRORS: dict[int | str, dict[str, Any]] = {
+    408: {"model": ErrorAnswer, "description": "The body did not come in time."},
     413: {"model": ErrorAnswer, "description": "The body is too large."},
     422: {"model": ErrorAnswer, "description": "The request cannot be understood, or asks for what is out of bounds."},
     503: {"model": ErrorAnswer, "description": "A server is lost, or the service is busy; see Retry-After."},

@@ -25,11 +25,6 @@ class Breaker:
         self._opened_at: float | None = None
         self._probing = False
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it refuses requests, or has let a probe through whose end is not known."""
-        return self._opened_at is not None
-
     def check(self) -> None:
         """Let a request through, or raise Problem. Each request let through ends with `worked`, `failed` or `left`."""
         if self._opened_at is None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from pybench.lock_client import LockError, LockLost, NoQuorum, NotAcquired
-from pybench.service.answers import Problem, invalid, unavailable
+from pybench.service.answers import Problem, ending, invalid, unavailable
 from pybench.service.calls import Call, Cut
 from pybench.service.strategies import Strategies, Strategy
 
@@ -69,6 +69,8 @@ class Locks:
 
     async def _acquired(self, call: Call, strategy: Strategy, name: str, wait_ns: int) -> Lock:
         """The lock, which is held, and a place of the strategy's room. Raises Locked or Problem."""
+        if self._strategies.is_stopping:
+            raise ending()
         client = self._strategies.client_of(strategy)
         strategy.breaker.check()
         strategy.waiting.add(call)
@@ -169,7 +171,8 @@ def server_lost(strategies: Strategies) -> None:
 
 
 def stop_waiting(strategies: Strategies) -> None:
-    """Break off all requests that wait for a lock, because the service ends."""
+    """Refuse all requests that wait for a lock, and those that come, because the service ends."""
+    strategies.is_stopping = True
     for strategy in strategies.open:
         for call in list(strategy.waiting):
             call.break_off(Cut.STOPPING)

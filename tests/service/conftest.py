@@ -1,4 +1,4 @@
-"""Servers of a user, and a service on them, started once for each file of tests."""
+"""Servers of a user, and a service on them that all files of tests share."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("serve")
 
 
-@pytest.fixture(scope="module")
-def service(own_redis: OwnRedis, three_redis: list[OwnRedis], folder: Path) -> Iterator[Running]:
+@pytest.fixture(scope="session")
+def service(
+    own_redis: OwnRedis, three_redis: list[OwnRedis], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
     """A service with a Redis and three for redlock."""
     redlock = ",".join(server.url for server in three_redis)
-    with serving(folder, "--redis", own_redis.url, "--redlock", redlock) as running:
+    with serving(tmp_path_factory.mktemp("serve"), "--redis", own_redis.url, "--redlock", redlock) as running:
         yield running

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +100,9 @@ class Running:
         """Send a request and do not wait for its answer; the caller closes the connection."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=20)
         more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
-        head = f"{method} {path} HTTP/1.1\r\nhost: test\r\ncontent-length: {len(body)}\r\n{more}\r\n"
+        head = (
+            f"{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {len(body)}\r\n{more}\r\n"
+        )
         connection.sendall(head.encode() + body)
         return connection
 
@@ -210,11 +212,3 @@ class OwnRedis:
                 return bool(client.ping())
         except redis.ConnectionError:
             return False
-
-
-def ends_with(process: Sequence[str], folder: Path, **variables: str) -> tuple[int, str]:
-    """The exit code and the messages of a command that does not get to listen."""
-    done = subprocess.run(
-        process, cwd=folder, env=environment(**variables), check=False, capture_output=True, text=True, timeout=60
-    )
-    return done.returncode, done.stderr

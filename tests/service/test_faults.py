@@ -68,15 +68,14 @@ def test_a_redis_that_is_killed_is_told_within_a_second_and_comes_back(frail: Ru
 
 
 def test_those_who_wait_are_told_when_their_server_is_lost(frail: Running, mortal: list[OwnRedis]):
-    with (
-        frail.begin("POST", "/api/locks/mutex/w?work=30s"),
-        frail.begin("POST", "/api/locks/mutex/w?wait=30s") as waiter,
-    ):
-        wait_until(lambda: frail.waiting() == 1, "one holds the lock, one waits")
-        mortal[0].kill()
-        began = time.monotonic()
-        assert b" 503 " in waiter.recv(65_536)
-        assert time.monotonic() - began < LOST_S
+    with frail.begin("POST", "/api/locks/mutex/w?work=30s"):
+        wait_until(lambda: mortal[0].keys("*resource:w"), "one holds the lock")
+        with frail.begin("POST", "/api/locks/mutex/w?wait=30s") as waiter:
+            wait_until(lambda: frail.waiting() == 1, "one waits")
+            mortal[0].kill()
+            began = time.monotonic()
+            assert b" 503 " in whole_answer(waiter)
+            assert time.monotonic() - began < LOST_S
     mortal[0].start()
     wait_until(lambda: is_ok(frail), "the service finds its server again")
 
@@ -154,11 +153,11 @@ def test_a_service_that_is_told_to_end_finishes_what_holds_a_lock_and_refuses_wh
     before = mortal[0].keys()
     with serving(tmp_path, "--redis", mortal[0].url) as service:
         service.reset("p", 5)
-        with (
-            service.begin("POST", "/purchase?work=1s", b'{"product_id":"p"}') as holder,
-            service.begin("POST", "/purchase?wait=30s", b'{"product_id":"p"}') as waiter,
-        ):
-            wait_until(lambda: service.waiting() == 1, "one holds the lock, one waits")
+        with ExitStack() as opened:
+            holder = opened.enter_context(service.begin("POST", "/purchase?work=1s", b'{"product_id":"p"}'))
+            wait_until(lambda: mortal[0].keys("*lock:stock:p"), "one holds the lock")
+            waiter = opened.enter_context(service.begin("POST", "/purchase?wait=30s", b'{"product_id":"p"}'))
+            wait_until(lambda: service.waiting() == 1, "one waits")
             service.process.send_signal(signal.SIGTERM)
             refused = whole_answer(waiter)
             assert b" 503 " in refused
@@ -182,26 +181,32 @@ def test_a_second_signal_ends_at_once_and_releases_all_locks(mortal: list[OwnRed
         assert mortal[0].keys() == before
 
 
-def test_a_breaker_opens_after_failures_in_a_row_and_closes_by_a_probe(mortal: list[OwnRedis], tmp_path: Path):
-    with serving(tmp_path, "--redis", mortal[0].url, "--breaker", "3") as service:
-        assert service.post("/api/locks/simple/b").status == 200
-        mortal[0].kill()
-        wait_until(lambda: not is_ok(service), "the loss is seen")
-        errors = [service.post("/api/locks/simple/b").body["error"] for _ in range(5)]
-        assert errors == ["Server unavailable"] * 3 + ["Breaker open"] * 2
-        mortal[0].start()
-        wait_until(lambda: is_ok(service), "the service finds its server again")
-        wait_until(lambda: service.post("/api/locks/simple/b").status == 200, "the probe closes the breaker")
-        assert service.post("/api/locks/simple/b").status == 200
+@pytest.fixture(scope="module")
+def narrow(mortal: list[OwnRedis], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service with a breaker, for two requests at once."""
+    options = ("--redis", mortal[0].url, "--breaker", "3", "--max-waiting", "2")
+    with serving(tmp_path_factory.mktemp("narrow"), *options) as running:
+        yield running
 
 
-def test_requests_beyond_the_bound_are_told_to_come_later(mortal: list[OwnRedis], tmp_path: Path):
+def test_a_breaker_opens_after_failures_in_a_row_and_closes_by_a_probe(narrow: Running, mortal: list[OwnRedis]):
+    assert narrow.post("/api/locks/simple/b").status == 200
+    mortal[0].kill()
+    wait_until(lambda: not is_ok(narrow), "the loss is seen")
+    errors = [narrow.post("/api/locks/simple/b").body["error"] for _ in range(5)]
+    assert errors == ["Server unavailable"] * 3 + ["Breaker open"] * 2
+    mortal[0].start()
+    wait_until(lambda: is_ok(narrow), "the service finds its server again")
+    wait_until(lambda: narrow.post("/api/locks/simple/b").status == 200, "the probe closes the breaker")
+    assert narrow.post("/api/locks/simple/b").status == 200
+
+
+def test_requests_beyond_the_bound_are_told_to_come_later(narrow: Running):
     with (
-        serving(tmp_path, "--redis", mortal[0].url, "--max-waiting", "2") as service,
-        service.begin("POST", "/api/locks/mutex/x?work=10s"),
-        service.begin("POST", "/api/locks/mutex/x?wait=10s"),
+        narrow.begin("POST", "/api/locks/mutex/x?work=10s"),
+        narrow.begin("POST", "/api/locks/mutex/x?wait=10s"),
     ):
-        wait_until(lambda: service.waiting() == 1, "one holds the lock, one waits")
-        reply = service.post("/api/locks/mutex/y")
+        wait_until(lambda: narrow.waiting() == 1, "one holds the lock, one waits")
+        reply = narrow.post("/api/locks/mutex/y")
         assert (reply.status, reply.body["error"], reply.headers["Retry-After"]) == (503, "Service busy", "1")
-        assert service.get("/health").status == 200
+        assert narrow.get("/health").status == 200

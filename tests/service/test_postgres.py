@@ -72,15 +72,19 @@ def test_the_row_lock_keeps_others_out_without_any_other_lock(strict: Running):
     assert strict.get("/stock/last-one").body["stock"] == 0
 
 
-def test_the_constraint_refuses_what_would_be_negative(database: Database, own_redis: OwnRedis, tmp_path: Path):
+def test_the_constraint_refuses_what_would_be_negative_and_nothing_is_left(database: Database, tmp_path: Path):
+    before = schemas(database)
     options = ("--stock", "postgres", "--stock-constraint", "--postgres", url(database))
     with serving(tmp_path, *options) as service:
+        assert len(schemas(database) - before) == 2
         assert sold(service, "none") == 1
         assert service.get("/stock/last-one").body["stock"] == 0
         service.reset("p", 1)
         replies = service.at_once(10, "/purchase?work=100ms", {"product_id": "p", "lock_strategy": "none"})
         errors = {reply.body["error"] for reply in replies if not reply.body["success"]}
         assert errors <= {"Insufficient stock: refused by the constraint of the database", "Insufficient stock"}
+        assert service.end() == 0
+    assert schemas(database) == before
 
 
 @pytest.mark.parametrize("strategy", ["none", "atomic", "pg-advisory"])
@@ -112,15 +116,6 @@ def test_health_names_the_database(plain: Running):
     assert body["servers"][1]["product"] == "postgres"
     assert body["servers"][1]["address"].startswith("postgresql://")
     assert "@" not in body["servers"][1]["address"]
-
-
-def test_nothing_is_left_in_the_database(database: Database, tmp_path: Path):
-    before = schemas(database)
-    with serving(tmp_path, "--stock", "postgres", "--postgres", url(database)) as service:
-        service.reset("p", 1)
-        assert len(schemas(database) - before) == 2
-        assert service.end() == 0
-    assert schemas(database) == before
 
 
 def test_a_postgres_that_is_lost_is_told_and_comes_back(plain: Running, database: Database):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.service.running import OwnRedis, Running
+from tests.service.running import OwnRedis, Running, whole_answer
 from tests.waiting import wait_until
 
 BUYERS = 50
@@ -131,7 +131,7 @@ def test_a_purchase_whose_mark_has_ended_sells_nothing(service: Running, own_red
 
             wait_until(pending, "the mark is set")
             client.delete(*pending())
-        answer = late.recv(65_536)
+        answer = whole_answer(late)
     assert b"the mark of this Idempotency-Key ended" in answer
     assert service.get("/stock/late").body["stock"] == 10
 
