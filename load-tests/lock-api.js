@@ -64,21 +64,27 @@ export function setup() {
 export default function client() {
   const route = ROUTES[exec.vu.idInTest % ROUTES.length];
   const resource = `${route}-${Math.floor(Math.random() * RESOURCES)}`;
-  const asked = Date.now();
-  for (let pause = attempt(route, resource); pause !== null; pause = attempt(route, resource)) sleep(pause);
-  acquire[route].add(Date.now() - asked);
+  const start = Date.now();
+  let pause = attempt(route, resource, start);
+  while (pause !== null) {
+    sleep(pause);
+    pause = attempt(route, resource, start);
+  }
   sleep(0.05 + 0.15 * Math.random());
 }
 
 // One attempt: the pause in seconds until the next; null after a grant or an error.
-function attempt(route, resource) {
+function attempt(route, resource, start) {
   const answer = http.post(`${HOST}/api/locks/${route}/${resource}?ttl=1s`, null, {
     tags: { name: `/api/locks/${route}/[resource]` },
   });
   const isQuorum = answer.status === 503 && answer.json('error') === 'Quorum not reached';
   errors.add(!check(answer, { 'lock is answered': (r) => r.status === 200 || r.status === 409 || isQuorum }));
   if (route === 'redlock') noQuorumRate.add(isQuorum);
-  if (answer.status === 200) granted[route].add(1);
+  if (answer.status === 200) {
+    granted[route].add(1);
+    acquire[route].add(Date.now() - start);
+  }
   if (answer.status !== 409 && !isQuorum) return null;
   (isQuorum ? noQuorum : locked)[route].add(1);
   return Math.min(Number(answer.headers['Retry-After']), LONGEST_PAUSE_S);

@@ -76,7 +76,7 @@ export function handleSummary(data) {
 
 function sentence({ sold: got, answers: answered, stock_left: left }) {
   if (answered < BUYERS) {
-    return `${got} of ${BUYERS} buyers got the only item; ${BUYERS - answered} got no answer, and may have it, too.`;
+    return `${got} of ${BUYERS} buyers got the only item; the requests of ${BUYERS - answered} failed.`;
   }
   const stock = got === 1 && left !== 0 ? `, but the stock is ${left} and not 0` : '';
   return `${got} of ${BUYERS} buyers got the only item${stock}.`;

@@ -7,6 +7,7 @@ ends the run, judges the thresholds and sets the exit code. Workers only report 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from abc import abstractmethod
 from argparse import ArgumentParser, Namespace
@@ -72,6 +73,8 @@ class Scenario:
         self._conclude: Callable[[Service, Namespace, Metrics], Verdict] = lambda *_: Verdict("", ())
         self._counts: Counter[tuple[str, str, float]] = Counter()
         self._has_begun = False
+        self.has_ended = False
+        """Whether the plan reached its end."""
         self._problem: str | None = None
         self._summary: Summary | None = None
         self._judging: gevent.Greenlet | None = None
@@ -122,7 +125,7 @@ class Scenario:
         if self._judging is not None:
             self._judging.kill()  # The run before was not judged yet, and its counts end here.
         self._counts.clear()
-        self._has_begun, self._problem, self._summary = True, None, None
+        self._has_begun, self.has_ended, self._problem, self._summary = True, False, None, None
         environment.process_exit_code = None
         try:
             self._prepare(Service(environment.host), options)
@@ -157,6 +160,9 @@ class Scenario:
         path = environment.parsed_options.summary
         if path and not Path(path).parent.is_dir():
             sys.exit(f"--summary {path}: there is no folder {Path(path).parent}")
+        if self._is_headless and not isinstance(environment.runner, WorkerRunner):
+            # Locust itself handles SIGTERM only after the last stage of a run without its web page.
+            gevent.signal_handler(signal.SIGTERM, environment.runner.quit)
 
     def _on_test_start(self, environment: Environment, **_: object) -> None:
         self.gate.clear()
@@ -189,6 +195,8 @@ class Scenario:
     def _on_quitting(self, environment: Environment, **_: object) -> None:
         if isinstance(environment.runner, WorkerRunner) or self._summary or not (self._has_begun or self._is_headless):
             return
+        if not self.has_ended:
+            self._problem = self._problem or "The run was interrupted before its end."
         self._judge(environment)
 
     def _on_quit(self, **_: object) -> None:
@@ -277,6 +285,7 @@ class Plan(LoadTestShape):
         options = runner.environment.parsed_options
         is_over = self.is_over() or (options.run_time and self.get_run_time() >= options.run_time)
         stage = None if is_over else self._stage_now(options.num_users)
+        self.scenario.has_ended = stage is None
         if stage is None and isinstance(runner, MasterRunner):
             # The master may quit only then: it would miss the last reports, and busy workers would miss that it quits.
             workers = runner.worker_count

@@ -132,8 +132,9 @@ class Summary:
             (f"{one['metric']} {one['limit']}", shown(one["figure"]), "pass" if one["passed"] else "FAIL")
             for one in judged
         ]
-        lines += ["", *_aligned([("threshold", "figure", ""), *rows]), "", self._verdict()]
-        return "\n".join(lines)
+        if rows:
+            lines += ["", *_aligned([("threshold", "figure", ""), *rows])]
+        return "\n".join([*lines, "", self._verdict()])
 
     def _own(self) -> list[tuple[str, float | None]]:
         """The metrics that no group shows again."""

@@ -43,7 +43,7 @@ class Buyer(FastHttpUser):
             if answer.status_code == 200:
                 scenario.count("sold" if answer.js["success"] else "refused")
             else:
-                scenario.count("unanswered")
+                scenario.count("failed")
         raise StopUser
 
 
@@ -57,9 +57,9 @@ class Race(Plan):
         return [Stage(0, users), Stage(20 if scenario.is_short else 60, users)]
 
     def is_over(self) -> bool:
-        """Whether each user had its answer."""
-        answers = sum(map(scenario.total, ("sold", "refused", "unanswered")))
-        return answers >= self.runner.environment.parsed_options.num_users
+        """Whether the request of each user has ended."""
+        ended = sum(map(scenario.total, ("sold", "refused", "failed")))
+        return ended >= self.runner.environment.parsed_options.num_users
 
 
 @scenario.prepare
@@ -87,7 +87,7 @@ def verdict(service: Service, options: Namespace, _metrics: Metrics) -> Verdict:
 def sentence(buyers: int, sold: int, answers: int, left: int) -> str:
     """What happened, in one sentence."""
     if answers < buyers:
-        return f"{sold} of {buyers} buyers got the only item; {buyers - answers} got no answer, and may have it, too."
+        return f"{sold} of {buyers} buyers got the only item; the requests of {buyers - answers} failed."
     if sold == 1 and left != 0:
         return f"1 of {buyers} buyers got the only item, but the stock is {left} and not 0."
     return f"{sold} of {buyers} buyers got the only item."

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from pydantic_core import to_json
 
+from pybench.errors import PybenchError
+
 Header = tuple[bytes, bytes]
 
 JSON_TYPE: Header = (b"content-type", b"application/json")
@@ -58,6 +60,11 @@ def result(value: Mapping[str, object]) -> Answer:
 def invalid(message: str) -> Problem:
     """For a request that cannot be understood, or asks for what is out of bounds."""
     return Problem(422, "Invalid request", message)
+
+
+def refused_input(error: PybenchError) -> Problem:
+    """For a text that cannot be parsed, with the hint of its parser."""
+    return invalid(f"{error.message}; {error.hint}" if error.hint else error.message)
 
 
 def busy(message: str) -> Problem:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pybench.errors import InputError
 from pybench.matrix.durations import format_duration, parse_duration
 from pybench.matrix.values import Retry
-from pybench.service.answers import Problem, ending, invalid, unavailable
+from pybench.service.answers import Problem, ending, invalid, refused_input, unavailable
 from pybench.service.models import explain
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _retry(text: str | None) -> str | None:
     try:
         policy = Retry.parse(text)
     except InputError as problem:
-        raise invalid(f"{problem.message}: {problem.hint}" if problem.hint else problem.message) from None
+        raise refused_input(problem) from None
     if policy.kind != "none" and policy.base_ns < SHORTEST_PAUSE_NS:
         raise invalid(f"the base of retry is at least {format_duration(SHORTEST_PAUSE_NS)}")
     return policy.text
@@ -127,9 +127,12 @@ class Call:
 
     __slots__ = (
         "cut",
+        "given_id",
+        "given_key",
         "has_body",
         "id",
         "is_writing",
+        "length",
         "limits",
         "method",
         "path",
@@ -157,6 +160,19 @@ class Call:
         self.is_writing = False
         """While a write is under way, the request is not broken off: its lock must not be released before."""
         self.limits = NO_LIMITS
+        self.given_id: bytes | None = None
+        """The header X-Request-ID."""
+        self.given_key: bytes | None = None
+        """The header Idempotency-Key."""
+        self.length: bytes | None = None
+        """The header Content-Length."""
+        for name, value in scope["headers"]:
+            if name == b"x-request-id":
+                self.given_id = value
+            elif name == b"idempotency-key":
+                self.given_key = value
+            elif name == b"content-length":
+                self.length = value
         self.id = ""
         self.route = "other"
         self.strategy: str | None = None
@@ -174,15 +190,11 @@ class Call:
             self.cut = why
             self.task.cancel()
 
-    def header(self, name: bytes) -> str | None:
-        """The value of the first header of this name, which is in lower case."""
-        for key, value in self.scope["headers"]:
-            if key == name:
-                return str(value, "latin-1")
-        return None
-
     async def body(self) -> bytes:
         """The whole body. Raises Problem when it is too long; the client that hangs up breaks the request off."""
+        # The HTTP server has checked that it is a number.
+        if self.length is not None and int(self.length) > MOST_BODY:
+            raise _too_large()
         message = await self.receive()
         if message["type"] == "http.request" and not message.get("more_body"):
             body: bytes = message.get("body", b"")
@@ -198,7 +210,7 @@ class Call:
             parts.append(message.get("body", b""))
             length += len(parts[-1])
             if length > MOST_BODY:
-                raise Problem(413, "Body too large", f"a body has at most {MOST_BODY} bytes")
+                raise _too_large()
             if not message.get("more_body"):
                 self.has_body = True
                 return b"".join(parts)
@@ -207,12 +219,16 @@ class Call:
     @property
     def idempotency_key(self) -> str | None:
         """The header Idempotency-Key, if there is one. Raises Problem for one that cannot be a key."""
-        key = self.header(b"idempotency-key")
-        if key is None:
+        if self.given_key is None:
             return None
+        key = str(self.given_key, "latin-1")
         if not (1 <= len(key) <= MOST_IDEMPOTENCY_KEY and key.isascii() and key.isprintable()):
             raise invalid(f"Idempotency-Key has 1 to {MOST_IDEMPOTENCY_KEY} printable ASCII characters")
         return key
+
+
+def _too_large() -> Problem:
+    return Problem(413, "Body too large", f"a body has at most {MOST_BODY} bytes")
 
 
 def problem_of(cut: Cut) -> Problem:

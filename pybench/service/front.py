@@ -28,7 +28,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HUNG_UP: Final = 499
 """The status in log and figures of a request whose client hung up: nobody gets it."""
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 
 class Route:
@@ -69,9 +69,9 @@ class Front:
             return
         began = time.perf_counter()
         call = Call(scope, receive, self._settings)
-        given = call.header(b"x-request-id")
+        given = call.given_id
         is_sane = given is not None and _REQUEST_ID.fullmatch(given)
-        call.id = given if given is not None and is_sane else f"{self._first}-{next(self._numbers):x}"
+        call.id = given.decode() if given is not None and is_sane else f"{self._first}-{next(self._numbers):x}"
         route = self._exact.get(call.path) or self._route_above(call)
         if route is None:
             status = await self._pass_on(call, send)

@@ -21,6 +21,7 @@ import uvicorn
 from pybench.running.interrupts import SIGNALS
 from pybench.service.app import Service
 from pybench.service.logs import Forward, Log
+from pybench.service.protocol import BoundedProtocol
 from pybench.service.settings import Settings
 
 DRAIN_S: Final = 10
@@ -67,7 +68,7 @@ def serve(
     log = Log(settings.log_level)
     config = uvicorn.Config(
         app=_not_yet,
-        http="httptools",
+        http=BoundedProtocol,
         loop="uvloop",
         ws="none",
         lifespan="off",

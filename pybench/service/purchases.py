@@ -15,6 +15,7 @@ from pybench.service.calls import limits_of, parsed
 from pybench.service.locks import Locked
 from pybench.service.models import PurchaseRequest
 from pybench.service.stock import OutcomeUnknown, StockLost, StockRefused
+from pybench.service.strategies import ATOMIC
 
 if TYPE_CHECKING:
     from pybench.lock_client import LockError
@@ -28,7 +29,6 @@ T = TypeVar("T")
 
 WAIT_NS: Final = 5_000_000_000
 """How long a purchase waits for its lock, unless it says."""
-ATOMIC: Final = "atomic"
 _NS: Final = 1e-9
 _BEFORE, _AFTER = b'"@before"', b'"@after"'
 
@@ -139,11 +139,12 @@ class Purchases:
                 await asyncio.sleep(purchase.work_s)
             after = before - purchase.quantity
             result = Result(success=True, before=before, after=after, error=None)
-            stored = b""
-            if purchase.mark is not None:
-                stored = self._encoded(purchase, result, is_locked=is_locked)
+            if purchase.mark is None:
+                await _written(call, sale.write(after, purchase.quantity, None, b""))
+                return result
+            stored = self._encoded(purchase, result, is_locked=is_locked)
             await _written(call, sale.write(after, purchase.quantity, purchase.mark, stored))
-            return result._replace(stored=stored or None)
+            return result._replace(stored=stored)
         finally:
             await sale.close()
 

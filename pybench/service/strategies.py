@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from pybench.errors import InputError
 from pybench.lock_client import LockClient, MeasuredLockClient
 from pybench.notation import parse_call
-from pybench.service.answers import Problem, busy, invalid
+from pybench.service.answers import Problem, busy, invalid, refused_input
 from pybench.service.breaker import Breaker
 from pybench.service.settings import Place, Settings
 from pybench.strategies import CATALOGUE, Arguments, Scalar, ServerKind, parse_strategy, strategy_text
@@ -25,6 +25,8 @@ MOST_CLIENTS: Final = 32
 """In one process. Each has a thread, and a connection to each of its servers."""
 ALIASES: Final = {"safe": "mutex", "simple": "mutex"}
 """Names of the public contract."""
+ATOMIC: Final = "atomic"
+"""A purchase without a lock, which checks and writes in one step."""
 
 _TEXTS_KEPT = 1_000
 _NO_LOCK = {
@@ -174,10 +176,12 @@ class Strategies:
             closing.add_done_callback(self._closing.discard)
 
     def _parsed(self, text: str) -> Strategy:
+        if text == ATOMIC:
+            raise Problem(422, "Strategy refused", f"{ATOMIC} takes no lock: it is a way to write, for purchases")
         try:
             name, arguments = parse_strategy(ALIASES.get(text, text))
         except InputError as problem:
-            raise invalid(f"{problem.message}: {problem.hint}" if problem.hint else problem.message) from None
+            raise refused_input(problem) from None
         if name in _NO_LOCK:
             raise Problem(422, "Strategy refused", f"{name} is no lock for a request: {_NO_LOCK[name]}")
         entry = CATALOGUE[name]

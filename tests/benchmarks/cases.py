@@ -17,6 +17,7 @@ from tests.benchmarks.lock_client import LOCK_CLIENT_CASES
 from tests.benchmarks.locks import LOCK_CASES
 from tests.benchmarks.references import BARE, EXAMPLES, Figure, trial
 from tests.benchmarks.sample import Case, Sample
+from tests.benchmarks.service import SERVICE_CASES
 from tests.benchmarks.swarm import SWARM_CASES
 from tests.core_trials import MS
 
@@ -161,5 +162,6 @@ CASES: tuple[Case, ...] = (
     *LOCK_CASES,
     *DATABASE_CASES,
     *LOCK_CLIENT_CASES,
+    *SERVICE_CASES,
     *SWARM_CASES,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 LOCUSTFILES = ROOT / "locustfiles"
@@ -68,6 +71,31 @@ def headless(folder: Path, name: str, host: str, *options: str, **variables: str
     """One headless run of a locustfile against `host`."""
     folder.mkdir()
     return ended(locust_command(name, "--headless", "--only-summary", "-H", host, *options), folder, **variables)
+
+
+def interrupted(folder: Path, number: signal.Signals, name: str, host: str) -> Ended:
+    """A headless run that gets a signal when all of its users are there."""
+    folder.mkdir()
+    log, file = folder / "log", folder / "summary.json"
+    command = locust_command(name, "--headless", "--only-summary", "-H", host)
+    with log.open("w") as err:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment(PYBENCH_SUMMARY=str(file), **PATIENT),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=err,
+            text=True,
+        )
+    try:
+        wait_until(lambda: process.poll() is not None or "All users spawned" in log.read_text(), "all users are there")
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+    return Ended(process.returncode, out, log.read_text(), json.loads(file.read_text()) if file.exists() else None)
 
 
 class Lanes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.load.commands import PATIENT, Lanes
+from tests.load.commands import PATIENT, Lanes, interrupted
 from tests.service.running import Running
 
 
@@ -124,6 +126,18 @@ def test_a_password_in_the_address_is_shown_nowhere(runs: Lanes, service: Runnin
     run = runs["api"]
     assert run.summary["service"] == f"http://127.0.0.1:{service.port}"
     assert "s3cret" not in f"{run.out}{run.err}{run.summary}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_tells_its_figures_and_has_not_passed(
+    service: Running, tmp_path: Path, number: signal.Signals
+):
+    run = interrupted(tmp_path / "run", number, "retry_comparison", f"http://127.0.0.1:{service.port}")
+    assert run.code == 1, run.out + run.err
+    assert run.summary["conclusion"] == "The run was interrupted before its end."
+    assert run.summary["passed"] is False
+    assert run.summary["metrics"]["requests"] > 0
+    assert "The run was interrupted before its end." in run.out
 
 
 @pytest.mark.parametrize("name", ["safe", "none", "load", "retry", "api"])

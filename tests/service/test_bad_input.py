@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 
@@ -106,6 +107,23 @@ def test_an_endless_body_is_refused_before_it_ends(service: Running):
         for _ in range(4):
             connection.sendall(chunk)
         assert b"413" in connection.recv(65_536)
+
+
+def test_a_head_without_an_end_is_refused(service: Running):
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\nx-long: ")
+        for _ in range(9):
+            connection.sendall(b"a" * 8_192)
+        assert b" 431 " in connection.recv(65_536)
+
+
+def test_a_connection_takes_any_number_of_requests(service: Running):
+    """Their heads are together more than one may have."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=20)
+    for _ in range(100):
+        connection.request("GET", "/nowhere", headers={"X-Long": "a" * 2_000})
+        assert connection.getresponse().read()
+    connection.close()
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "ä"])
