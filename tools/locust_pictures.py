@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
 PICTURES = {"light": ROOT / "docs/images/locust.png", "dark": ROOT / "docs/images/locust-dark.png"}
-SIZE = {"width": 1280, "height": 600}
+SIZE = {"width": 1280, "height": 430}
 USERS = 4
 MEASURED_MS = 30_000
 """How long the charts fill before a picture is taken."""
@@ -53,7 +53,7 @@ def main() -> None:
             wait_until(lambda: is_running(port), "the swarm runs")
             pages["dark"].reload()
             for page in pages.values():
-                page.get_by_role("tab", name="Charts", exact=True).click()
+                page.get_by_role("tab", name="Locks", exact=True).click()
             pages["light"].wait_for_timeout(MEASURED_MS)
             for theme, picture in PICTURES.items():
                 pages[theme].mouse.move(0, 0)

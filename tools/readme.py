@@ -32,7 +32,7 @@ SIZE = {"width": 1280, "height": 600}
 COMMAND = ("pybench", "show", str(REFERENCE.relative_to(ROOT)))
 COLUMNS = 96
 """The width of a code block on a repository's front page."""
-LOADS = ("64 clients, 1 key:", "64 clients, 1,000 keys:")
+LOADS = ("64 clients, 1,000 keys:",)
 """The loads that README shows: one key that all clients want, and keys that clients seldom share."""
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # The head is followed by chunks in any order, each made of length, kind, body and checksum.
@@ -55,7 +55,7 @@ def shown(run: Run) -> str:
 
 
 def table_excerpt() -> str:
-    """The head and two loads of the table that `pybench show results/reference` prints."""
+    """The head and one load of the table that `pybench show results/reference` prints."""
     environment = {name: text for name, text in os.environ.items() if name != "FORCE_COLOR"} | {"COLUMNS": str(COLUMNS)}
     printed = subprocess.run(
         [sys.executable, "-m", *COMMAND], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
@@ -64,7 +64,7 @@ def table_excerpt() -> str:
     head_end = next(number for number, line in enumerate(lines) if line.startswith("---")) + 1
     head_begin = max(number for number in range(head_end) if not lines[number]) + 1
     loads = [line for load in LOADS for line in ("...", *_lines_of(load, lines))]
-    return "\n".join([f"$ {' '.join(COMMAND)}", "...", *lines[head_begin:head_end], *loads, "..."])
+    return "\n".join([f"$ {' '.join(COMMAND)}", "...", *lines[head_begin:head_end], *loads])
 
 
 def _lines_of(load: str, lines: list[str]) -> list[str]:

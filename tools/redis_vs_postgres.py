@@ -196,21 +196,12 @@ def _ms(ms: float) -> str:
     return format_us(ms * 1e3)
 
 
-def _complexity(lock: Lock) -> str:
-    _, arguments = parse_strategy(lock.label)
-    fewest, most = (format_ratio(row["commands_per_grant"]) for row in (lock.alone, lock.crowd))
-    sent = fewest if fewest == most else f"{fewest} to {most}"
-    return f"{sent}, {plural(lock.strategy.servers(arguments), 'server')}"
-
-
 ASPECTS: tuple[tuple[str, Callable[[Lock], str]], ...] = (
     ("Grants/s, p50 ({fewest})", _speed),
     ("Grants/s, p99 ({most}, {keys})", _crowded),
     ("Consistency", _consistency),
     ("Holder dies", _died),
-    ("Connection ends", _lost),
     ("Server crashes and restarts", _crashed),
-    ("Commands per grant ({fewest} to {most})", _complexity),
 )
 
 

@@ -75,7 +75,7 @@ def _while_running(test: Test) -> Iterator[tuple[str, str]]:
     count = violations(tally.counters, _terms(test))
     seen = f"{plural(count, 'violation')} so far" if count else "no violation so far"
     yield "verdict", f"{seen}; the verdict comes when the test has stopped"
-    yield "grants", f"{format_exact(tally['grants'])}, {format_rate(now)}/s now"
+    yield "grants", f"{format_exact(tally['grants'])}, {format_rate(now)} now"
     texts = (f"{name} {format_us(tally.quantile_us('response', q, 'granted'))}" for name, q in QUANTILES)
     yield "acquire", ", ".join(texts)
     yield "send delay of the load generator", f"p99 {format_us(tally.quantile_us('send_delay', 0.99))}"
