@@ -68,7 +68,7 @@ class Front:
             await self._behind(scope, receive, send)
             return
         began = time.perf_counter()
-        call = Call(scope, receive, self._settings)
+        call = Call(scope, receive)
         given = call.given_id
         is_sane = given is not None and _REQUEST_ID.fullmatch(given)
         call.id = given.decode() if given is not None and is_sane else f"{self._first}-{next(self._numbers):x}"

@@ -15,6 +15,7 @@ from pybench.lock_client import LockClient, MeasuredLockClient
 from pybench.notation import parse_call
 from pybench.service.answers import Problem, busy, invalid, refused_input
 from pybench.service.breaker import Breaker
+from pybench.service.models import MOST_STRATEGY
 from pybench.service.settings import Place, Settings
 from pybench.strategies import CATALOGUE, Arguments, Scalar, ServerKind, parse_strategy, strategy_text
 
@@ -176,6 +177,8 @@ class Strategies:
             closing.add_done_callback(self._closing.discard)
 
     def _parsed(self, text: str) -> Strategy:
+        if len(text) > MOST_STRATEGY:
+            raise invalid(f"a strategy has at most {MOST_STRATEGY} characters")
         if text == ATOMIC:
             raise Problem(422, "Strategy refused", f"{ATOMIC} takes no lock: it is a way to write, for purchases")
         try:

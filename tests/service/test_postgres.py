@@ -11,7 +11,7 @@ import pytest
 
 from tests.boundary import databases
 from tests.boundary.databases import Database
-from tests.service.running import OwnRedis, Running, serving
+from tests.service.running import OwnRedis, Running, serving, whole_answer
 from tests.waiting import wait_until
 
 
@@ -32,6 +32,13 @@ def schemas(database: Database) -> set[str]:
     with database.connect() as session:
         rows = session.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pybench!_%!_%' ESCAPE '!'")
         return {name for (name,) in rows}
+
+
+def row_locks(database: Database) -> int:
+    """How many tables have rows that a transaction has locked."""
+    with database.connect() as session:
+        [count] = session.execute("SELECT count(*) FROM pg_locks WHERE mode = 'RowShareLock'").fetchone() or [0]
+    return int(count)
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +127,11 @@ def test_health_names_the_database(plain: Running):
     assert "@" not in body["servers"][1]["address"]
 
 
-def test_a_postgres_that_is_lost_is_told_and_comes_back(plain: Running, database: Database):
+def test_a_postgres_that_is_lost_is_told_and_comes_back(plain: Running, strict: Running, database: Database):
     plain.reset("p", 5)
+    strict.reset("p", 5)
+    holder = strict.begin("POST", "/purchase?work=1s", b'{"product_id":"p","lock_strategy":"none"}')
+    wait_until(lambda: row_locks(database), "a purchase has locked its row")
     assert plain.post("/api/locks/pg-advisory/x").status == 200
     database.stop(signal.SIGQUIT)
     for path in ("/purchase?work=0", "/api/locks/pg-advisory/x?wait=10s"):
@@ -129,6 +139,8 @@ def test_a_postgres_that_is_lost_is_told_and_comes_back(plain: Running, database
         reply = plain.post(path, {"product_id": "p"})
         assert (reply.status, reply.body["error"]) == (503, "Server unavailable"), path
         assert time.monotonic() - began < 1.5
+    assert b" 503 " in whole_answer(holder)
+    holder.close()
     assert plain.get("/health").status == 503
     assert plain.post("/api/locks/simple/x").status == 200
     database.start()
