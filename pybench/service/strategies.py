@@ -93,7 +93,7 @@ class Strategy:
         """How many of its servers answer."""
         return sum(server.is_up for server in self.servers)
 
-    def new_client(self, table: str) -> LockClient:
+    def new_client(self, table: str | None) -> LockClient:
         """A client of its servers; `table` is that of locks that are rows. Raises ValueError."""
         redis, postgres = self._urls.get(ServerKind.REDIS), self._urls.get(ServerKind.POSTGRES)
         return MeasuredLockClient(
@@ -223,6 +223,8 @@ class Strategies:
         if len(servers) < needed:
             message = f"{name} needs {needed} server{'s' if needed > 1 else ''}, and the service has {len(servers)}"
             raise Problem(422, "Strategy refused", f"{message}: start it with --{role}")
+        if entry.uses_rows and kind is ServerKind.POSTGRES and self._table is None:
+            raise Problem(422, "Strategy refused", f"{name} needs a table, and the service may not make one")
         if entry.replicas(arguments) > servers[0].place.replicas:
             message = f"{name} needs replicas of its server, which had {servers[0].place.replicas} at the start"
             raise Problem(422, "Strategy refused", message)

@@ -119,6 +119,19 @@ def test_a_strategy_whose_server_is_missing_is_refused(strict: Running):
     assert "--redis" in reply.body["message"]
 
 
+def test_without_the_right_to_make_a_schema_other_locks_work(database: Database, own_redis: OwnRedis, tmp_path: Path):
+    with database.connect() as session:
+        session.execute("CREATE ROLE guest LOGIN PASSWORD 's3cret-pass'")
+    host = url(database).partition("@")[2]
+    given = ("--redis", own_redis.url, "--postgres", f"postgresql://guest:s3cret-pass@{host}")
+    with serving(tmp_path, *given) as service:
+        assert service.post("/api/locks/pg-advisory/x").status == 200
+        reply = service.post("/api/locks/pg-row/x")
+        assert (reply.status, reply.body["error"]) == (422, "Strategy refused")
+        assert "locks that are rows of a table are refused" in service.log.read_text("utf-8")
+        assert "s3cret" not in service.log.read_text("utf-8")
+
+
 def test_health_names_the_database(plain: Running):
     body = plain.get("/health").body
     assert [server["role"] for server in body["servers"]] == ["redis", "postgres"]
