@@ -116,7 +116,9 @@ class Front:
             return None if cut is Cut.HUNG_UP else problem_of(cut).answer()
         except Exception as error:
             self._log.failure(call.id, error)
-            return Problem(500, "Internal error", "the log of the service has more").answer()
+            return Problem(
+                500, "Internal error", "the log of the service has the traceback, under this request's id"
+            ).answer()
         finally:
             self._running -= 1
             hang_ups.stop()

@@ -34,7 +34,7 @@ _BEFORE, _AFTER = b'"@before"', b'"@after"'
 
 
 class Purchase(NamedTuple):
-    """One request to buy."""
+    """A purchase that is under way."""
 
     product: str
     """As the name of its stock: 42 and "42" are one product."""
@@ -45,7 +45,7 @@ class Purchase(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of it."""
+    """The result of a purchase."""
 
     success: bool
     before: int | None

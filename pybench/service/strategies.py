@@ -37,7 +37,7 @@ _NO_LOCK = {
 
 
 class Watched(Protocol):
-    """A server, as far as locks look at it."""
+    """What locks need to know of a server."""
 
     @property
     def is_up(self) -> bool:
