@@ -122,7 +122,10 @@ class Summary:
         lines = [f"{self.scenario} ({self.form} form) on {self.service}: {settings}", self.problem or self.conclusion]
         if not self.metrics["requests"]:
             return "\n".join([*lines, self._verdict()])
-        lines += ["", *_aligned([("metric", "figure"), *((name, shown(figure)) for name, figure in self._own())])]
+        lines += [
+            "",
+            *_aligned([("metric", "figure"), *((name, shown(figure)) for name, figure in self.metrics.items())]),
+        ]
         if self.groups:
             names = list(next(iter(self.groups.values())))
             rows = [(group, *(shown(metrics[name]) for name in names)) for group, metrics in self.groups.items()]
@@ -135,10 +138,6 @@ class Summary:
         if rows:
             lines += ["", *_aligned([("threshold", "figure", ""), *rows])]
         return "\n".join([*lines, "", self._verdict()])
-
-    def _own(self) -> list[tuple[str, float | None]]:
-        """The metrics that no group shows again."""
-        return [(name, figure) for name, figure in self.metrics.items() if figure is not None]
 
     def _verdict(self) -> str:
         if self.problem:

@@ -104,7 +104,7 @@ def test_the_conclusion_about_policies_follows_from_the_table(runs: Lanes):
     best = [policy for policy, group in groups.items() if group["granted_share"] == most]
     cheapest = min(best, key=lambda policy: groups[policy]["attempts_per_grant"])
     quickest = min(best, key=lambda policy: groups[policy]["p99_ms"])
-    assert summary["conclusion"].startswith(f"{', '.join(best)} granted most ({most:.1%} of the acquires). ")
+    assert summary["conclusion"].startswith(f"{', '.join(best)} granted most ({100 * most:.1f} % of the acquires). ")
     assert f"Of these, {cheapest} took the fewest attempts per grant (" in summary["conclusion"]
     assert f"and {quickest} had the lowest p99 (" in summary["conclusion"]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pybench.servers.supervised import free_port
-from tests.load.commands import Ended, ended, locust_command
+from tests.load.commands import LOCUSTFILES, Ended, ended, environment, locust_command
 from tests.service.running import Running
 
 WORKERS = 2
@@ -37,3 +39,22 @@ def test_fifty_buyers_of_two_workers_race_without_a_lock(service: Running, tmp_p
         assert worker.code == 0, worker.out + worker.err
         assert worker.summary is None
         assert "threshold" not in worker.out
+
+
+GATE = """
+from types import SimpleNamespace
+from locust import events
+from _scenario import Scenario
+gate = Scenario("a_scenario", users={"full": 1, "short": 1}).gate
+print(gate.is_set())
+events.spawning_complete.fire(user_count=1)
+print(gate.is_set())
+events.test_start.fire(environment=SimpleNamespace(runner=None))
+print(gate.is_set())
+"""
+
+
+def test_the_gate_opens_when_all_users_are_there_and_closes_for_the_next_run():
+    variables = environment(PYTHONPATH=str(LOCUSTFILES))
+    done = subprocess.run([sys.executable, "-c", GATE], env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "False"]
