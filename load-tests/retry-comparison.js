@@ -141,7 +141,7 @@ function sentence(groups) {
   const best = granting.filter((policy) => groups[policy].granted_share === most);
   const least = (name) => best.reduce((a, b) => (groups[b][name] < groups[a][name] ? b : a));
   const [cheapest, quickest] = [least('attempts_per_grant'), least('p99_ms')];
-  return `${best.join(', ')} granted most (${(100 * most).toFixed(1)}% of the acquires). Of these, ${cheapest} took`
+  return `${best.join(', ')} granted most (${(100 * most).toFixed(1)} % of the acquires). Of these, ${cheapest} took`
     + ` the fewest attempts per grant (${shown(groups[cheapest].attempts_per_grant)}), and ${quickest} had the lowest`
     + ` p99 (${shown(groups[quickest].p99_ms)} ms). Small differences in one run may be chance.`;
 }

@@ -122,23 +122,21 @@ class Summary:
         lines = [f"{self.scenario} ({self.form} form) on {self.service}: {settings}", self.problem or self.conclusion]
         if not self.metrics["requests"]:
             return "\n".join([*lines, self._verdict()])
-        lines += ["", *_aligned([("metric", "figure"), *((name, shown(figure)) for name, figure in self._own())])]
+        tables = [[("metric", "figure"), *((name, shown(figure)) for name, figure in self.metrics.items())]]
         if self.groups:
             names = list(next(iter(self.groups.values())))
             rows = [(group, *(shown(metrics[name]) for name in names)) for group, metrics in self.groups.items()]
-            lines += ["", *_aligned([("", *names), *rows])]
-        judged = [one.judged(self.metrics) for one in self.thresholds]
-        rows = [
-            (f"{one['metric']} {one['limit']}", shown(one["figure"]), "pass" if one["passed"] else "FAIL")
-            for one in judged
-        ]
-        if rows:
-            lines += ["", *_aligned([("threshold", "figure", ""), *rows])]
+            tables.append([("", *names), *rows])
+        if self.thresholds:
+            judged = [one.judged(self.metrics) for one in self.thresholds]
+            rows = [
+                (f"{one['metric']} {one['limit']}", shown(one["figure"]), "pass" if one["passed"] else "FAIL")
+                for one in judged
+            ]
+            tables.append([("threshold", "figure", ""), *rows])
+        for table in tables:
+            lines += ["", *_aligned(table)]
         return "\n".join([*lines, "", self._verdict()])
-
-    def _own(self) -> list[tuple[str, float | None]]:
-        """The metrics that no group shows again."""
-        return [(name, figure) for name, figure in self.metrics.items() if figure is not None]
 
     def _verdict(self) -> str:
         if self.problem:
@@ -151,7 +149,9 @@ def shown(figure: float | None) -> str:
     """A figure as the tables show it; n/a where nothing was measured."""
     if figure is None:
         return "n/a"
-    return f"{figure:,.0f}" if float(figure).is_integer() else f"{figure:,.3g}" if figure < 1 else f"{figure:,.1f}"
+    if float(figure).is_integer():
+        return f"{figure:,.0f}"
+    return f"{figure:.3g}" if figure < 1 else f"{figure:,.1f}"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,7 +1,6 @@
 """50 users race for a stock of one. The run fails unless exactly one of them gets the item.
 
-locust -f locustfiles/oversell.py --headless
-locust -f locustfiles/oversell.py --headless --lock-strategy none
+Run it with `locust -f locustfiles/oversell.py --headless`; with `--lock-strategy none` it fails.
 """
 
 from __future__ import annotations

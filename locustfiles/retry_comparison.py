@@ -186,7 +186,7 @@ def sentence(groups: dict[str, Metrics]) -> str:
     cheapest = min(best, key=lambda policy: best[policy]["attempts_per_grant"])
     quickest = min(best, key=lambda policy: best[policy]["p99_ms"])
     return (
-        f"{', '.join(best)} granted most ({most:.1%} of the acquires). Of these, {cheapest} took the fewest attempts"
-        f" per grant ({shown(best[cheapest]['attempts_per_grant'])}), and {quickest} had the lowest p99"
+        f"{', '.join(best)} granted most ({100 * most:.1f} % of the acquires). Of these, {cheapest} took the fewest"
+        f" attempts per grant ({shown(best[cheapest]['attempts_per_grant'])}), and {quickest} had the lowest p99"
         f" ({shown(best[quickest]['p99_ms'])} ms). Small differences in one run may be chance."
     )

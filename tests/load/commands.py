@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,19 +50,19 @@ def locust_command(name: str, *options: str) -> list[str]:
 
 
 def ended(command: Sequence[str], folder: Path, **variables: str) -> Ended:
-    """Runs a command in `folder` to its end."""
-    file = folder / "summary.json"
+    """Runs a command in `folder` to its end. It may name a summary file of its own."""
     done = subprocess.run(
         command,
         cwd=folder,
-        env=environment(PYBENCH_SUMMARY=str(file), **variables),
+        env=environment(PYBENCH_SUMMARY="summary.json", **variables),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=SECONDS,
         check=False,
     )
-    summary = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    written = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json")]
+    summary = written[0] if written else None
     return Ended(done.returncode, done.stdout, done.stderr, summary)
 
 
@@ -96,25 +95,3 @@ def interrupted(folder: Path, number: signal.Signals, name: str, host: str) -> E
         process.kill()
         process.wait()
     return Ended(process.returncode, out, log.read_text(), json.loads(file.read_text()) if file.exists() else None)
-
-
-class Lanes:
-    """Runs that share nothing go side by side; those of one lane, which use the same products, one after another."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lanes: dict[str, ThreadPoolExecutor] = {}
-        self._runs: dict[str, Future[Ended]] = {}
-
-    def add(self, lane: str, run: str, *arguments: str, **variables: str) -> None:
-        """Start a headless run of a locustfile when those before it in its lane have ended."""
-        pool = self._lanes.setdefault(lane, ThreadPoolExecutor(1))
-        self._runs[run] = pool.submit(headless, self._folder / run, *arguments, **variables)
-
-    def __getitem__(self, run: str) -> Ended:
-        return self._runs[run].result()
-
-    def close(self) -> None:
-        """Wait for all runs."""
-        for pool in self._lanes.values():
-            pool.shutdown()

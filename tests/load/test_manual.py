@@ -1,96 +1,21 @@
-"""The page of the manual about load over HTTP is true: each command runs, each name and default exists."""
+"""The page of the manual about load over HTTP is true: its names, options and variables are those of the files.
+
+`test_locustfiles.py` runs its commands of Locust, and the slow test here those of k6.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
-import sys
 import tomllib
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from pybench.servers.supervised import free_port
-from tests.load.commands import PATIENT, ROOT, Ended, ended
+from tests.load.commands import ROOT
+from tests.load.page import DISTRIBUTED, K6, LINES, LOCUST, PAGE, SERVE, code_told, run
 from tests.load.test_k6 import THRESHOLDS_MISSED, VERSION, k6  # noqa: F401 - a fixture
-from tests.service.running import Running, serving
-
-PAGE = (ROOT / "docs/http-load.md").read_text(encoding="utf-8")
-BLOCKS = [block.strip().splitlines() for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)]
-LINES = [line for block in BLOCKS for line in block]
-LOCUST = [line for line in LINES if re.match(r"(\w+=\w+ )?locust ", line)]
-K6 = [line for line in LINES if line.startswith("k6 ")]
-SERVE = [line for line in LINES if line.startswith("pybench serve")]
-DISTRIBUTED = [line for line in LOCUST if re.search("--(master|worker)", line)]
-
-
-def command(line: str) -> tuple[list[str], dict[str, str]]:
-    """The words of a command line, and the variables before them."""
-    words = shlex.split(line, comments=True)
-    variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word) and words.index(word) == 0)
-    return words[len(variables) :], variables
-
-
-def code_told(line: str) -> int:
-    """The exit code in the comment behind the command."""
-    told = re.search(r"# exits with (\d+)", line)
-    return int(told[1]) if told else 0
-
-
-def run(line: str, folder: Path, host: str, **variables: str) -> Ended:
-    """The command as the page has it, in a checkout, with the page's addresses and ports replaced by free ones."""
-    folder.mkdir()
-    for name in ("locustfiles", "load-tests"):
-        (folder / name).symlink_to(ROOT / name)
-    words, more = command(line)
-    words[:1] = {"locust": [sys.executable, "-m", "locust"]}.get(words[0], words[:1])
-    ours = {"LOCUST_HOST": host, "BASE_URL": host, "LOCUST_RUN_TIME": "1s", "LOCUST_WEB_HOST": "127.0.0.1"}
-    if "--headless" not in words and "--worker" not in words:
-        ours |= {"LOCUST_AUTOSTART": "true", "LOCUST_AUTOQUIT": "0", "LOCUST_WEB_PORT": str(free_port())}
-    return ended(words, folder, **PATIENT | ours | more | variables)
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """The service as the page starts it, on a free port."""
-    (line,) = SERVE
-    words, _ = command(line)
-    with serving(tmp_path_factory.mktemp("service"), *words[2:]) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def runs(service: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Ended]]]:
-    """The runs of all lines, those that use the same products one after another."""
-    host, folder = f"http://127.0.0.1:{service.port}", tmp_path_factory.mktemp("manual")
-    port = str(free_port())
-    ports = {"LOCUST_MASTER_BIND_PORT": port, "LOCUST_MASTER_NODE_PORT": port}
-    with ThreadPoolExecutor(1) as buyers, ThreadPoolExecutor(1) as customers, ThreadPoolExecutor(3) as free:
-        found = {}
-        for number, line in enumerate(LOCUST):
-            if line not in DISTRIBUTED:
-                pool = buyers if "oversell" in line else customers if "high_load" in line else free
-                found[str(number)] = pool.submit(run, line, folder / str(number), host)
-        buyers.submit(lambda: None).result()
-        for number, line in enumerate(LOCUST):
-            if line in DISTRIBUTED:
-                found[str(number)] = free.submit(run, line, folder / str(number), host, **ports)
-        yield found
-
-
-@pytest.mark.parametrize(("number", "line"), [(str(number), line) for number, line in enumerate(LOCUST)])
-def test_every_command_of_locust_ends_as_the_page_says(runs: dict[str, Future[Ended]], number: str, line: str):
-    done = runs[number].result()
-    assert done.code == code_told(line), done.out + done.err
-
-
-def test_workers_report_to_their_master(runs: dict[str, Future[Ended]]):
-    done = runs[str(LOCUST.index(DISTRIBUTED[-3]))].result()
-    assert done.summary["settings"]["users"] == done.summary["metrics"]["answers"] == 50
-    assert done.summary["conclusion"] == "1 of 50 buyers got the only item."
+from tests.service.running import Running
 
 
 @pytest.mark.slow
@@ -136,14 +61,3 @@ def test_every_option_of_the_locustfiles_is_in_the_table():
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "locustfiles").glob("*.py"))
     ours = set(re.findall(r'^ *(?:parser\.add_argument\()?"(--[a-z][\w-]+)"', sources, re.MULTILINE))
     assert told - {"--host", "--users"} == ours
-
-
-def test_every_field_of_the_summary_file_is_explained(runs: dict[str, Future[Ended]]):
-    rows = PAGE.partition("| field | meaning |")[2]
-    told = {
-        name for names in re.findall(r"^\| ([^|]+) \|", rows, re.MULTILINE) for name in re.findall(r"`(\w+)`", names)
-    }
-    summary = runs["0"].result().summary
-    assert told == set(summary)
-    common = re.findall(r"`(\w+)`", re.search(r"Every scenario has the metrics (.*?)\. Set-up", PAGE, re.DOTALL)[1])
-    assert common == list(summary["metrics"])[: len(common)]
