@@ -59,6 +59,11 @@ class Load:
         """Held while a trial starts, is drained, or ends."""
         self._trials = 0
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a trial runs that has not been stopped."""
+        return self._driver.is_running
+
     def join(self, user: int) -> None:
         """A user has started."""
         self._users.add(user)

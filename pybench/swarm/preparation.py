@@ -63,6 +63,7 @@ class Prepared:
 
     settings: Settings
     matrix: Matrix
+    """With the clients of all processes together, as their servers meet them."""
     cell: Cell
     """The lock and its load, with room for the clients of one process."""
     plan: Plan
@@ -79,6 +80,7 @@ class Preparation:
         self._command = command
         self._pool: ServerPool | None = None
         self._prepared: Prepared | None = None
+        self._asked: tuple[Settings, int, int] | None = None
         self._checked: tuple[Prepared, dict[str, Any], Observer] | None = None
 
     def prepare(self, settings: Settings, *, users: int, processes: int) -> Prepared:
@@ -89,16 +91,8 @@ class Preparation:
         """
         require_core()
         clients = room(settings, -(-max(users, 1) // max(processes, 1)))
-        known = self._prepared
-        if (
-            known is not None
-            and self._pool is not None
-            and (known.settings, known.cell.concurrency)
-            == (
-                settings,
-                clients,
-            )
-        ):
+        asked, known = (settings, clients, processes), self._prepared
+        if known is not None and self._pool is not None and self._asked == asked:
             self._pool.check()
             return known
         self.close()
@@ -106,13 +100,16 @@ class Preparation:
             logger.info("left by a killed run: %s", leftover)
         self._pool = ServerPool()
         try:
-            matrix = settings.matrix(clients)
+            # The servers have to bear the connections of all processes.
+            matrix = settings.matrix(clients * max(processes, 1))
             require_possible(make_plan(matrix))
             plan, placement, servers = plan_with_servers(matrix, self._pool, binds=self._binds)
         except BaseException:
             self.close()
             raise
-        self._prepared = Prepared(settings, matrix, settings.cell(matrix), plan, placement, servers)
+        cell = settings.cell(settings.matrix(clients))
+        self._prepared = Prepared(settings, matrix, cell, plan, placement, servers)
+        self._asked = asked
         return self._prepared
 
     def check(self, prepared: Prepared, watch: Notes) -> tuple[Observer, RunFolder]:

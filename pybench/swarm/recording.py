@@ -202,7 +202,8 @@ def _strategy(test: Test, *, shared: bool) -> Strategy:
     """The strategy with its arguments; what judges it depends on who saw its grants."""
     cell = test.prepared.cell
     strategy = CATALOGUE[cell.strategy].with_arguments(cell.args)
-    several = sum(site.tally["grants"] > 0 for site in test.sites.values()) > 1
+    # What a lost site did is unknown.
+    several = sum(site.tally["grants"] > 0 or site.state is State.LOST for site in test.sites.values()) > 1
     return (
         replace(strategy, judged_by=Judge.PART)
         if shared and several and strategy.judged_by is Judge.BELIEF

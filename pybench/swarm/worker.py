@@ -48,6 +48,8 @@ class Worker:
 
     def _stop(self, *, leaves: bool) -> None:
         """End the trial, and report at once: Locust's next report would come seconds later, or never."""
+        if not self.load.is_running:
+            return
         self.load.stop(leaves=leaves)
         data: dict[str, Any] = {}
         self.runner.environment.events.report_to_master.fire(client_id=self.runner.client_id, data=data)
