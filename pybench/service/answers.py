@@ -68,7 +68,7 @@ def refused_input(error: PybenchError) -> Problem:
 
 
 def busy(message: str) -> Problem:
-    """For a service that has too much to do."""
+    """For requests beyond a bound of the service."""
     return Problem(503, "Service busy", message, retry_s=1)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
@@ -17,9 +17,6 @@ from pybench.matrix.durations import format_duration, parse_duration
 from pybench.matrix.values import Retry
 from pybench.service.answers import Problem, ending, invalid, refused_input, unavailable
 from pybench.service.models import explain
-
-if TYPE_CHECKING:
-    from pybench.service.settings import Settings
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -38,6 +35,7 @@ DEFAULT_TTL: Final = "10s"
 SHORTEST_PAUSE_NS: Final = 1_000_000
 """Between two attempts by a policy that a request names."""
 _QUERIES_KEPT = 1_000
+_LONGEST_KEPT = 200
 _MOST_PARAMETERS = 20
 
 LENGTH: Final = r"^(0|[0-9]{1,8}us|[0-9]{1,5}ms|[0-9]{1,3}s)$"
@@ -71,9 +69,11 @@ def limits_of(query: bytes) -> Limits:
     """The limits in a query; those of the last queries are kept. Raises Problem."""
     known = _limits.get(query)
     if known is None:
+        known = _parsed(query.decode("latin-1"))
         if len(_limits) >= _QUERIES_KEPT:
             _limits.clear()
-        known = _limits[query] = _parsed(query.decode("latin-1"))
+        if len(query) <= _LONGEST_KEPT:
+            _limits[query] = known
     return known
 
 
@@ -141,15 +141,13 @@ class Call:
         "resource",
         "route",
         "scope",
-        "settings",
         "strategy",
         "task",
     )
 
-    def __init__(self, scope: Scope, receive: Receive, settings: Settings) -> None:
+    def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
         self.receive = receive
-        self.settings = settings
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query: bytes = scope["query_string"]

@@ -68,7 +68,7 @@ class Front:
             await self._behind(scope, receive, send)
             return
         began = time.perf_counter()
-        call = Call(scope, receive, self._settings)
+        call = Call(scope, receive)
         given = call.given_id
         is_sane = given is not None and _REQUEST_ID.fullmatch(given)
         call.id = given.decode() if given is not None and is_sane else f"{self._first}-{next(self._numbers):x}"
@@ -116,7 +116,9 @@ class Front:
             return None if cut is Cut.HUNG_UP else problem_of(cut).answer()
         except Exception as error:
             self._log.failure(call.id, error)
-            return Problem(500, "Internal error", "the log of the service has more").answer()
+            return Problem(
+                500, "Internal error", "the log of the service has the traceback, under this request's id"
+            ).answer()
         finally:
             self._running -= 1
             hang_ups.stop()

@@ -27,6 +27,8 @@ REDLOCK_SERVERS: Final = 5
 """How many pybench starts: the usual number, of which two may fail."""
 STRATEGIES: Final = 6
 """That have sessions of their own in one Postgres: four kinds of locks, a stock, and some room."""
+MOST_SESSIONS: Final = 900
+"""Of a Postgres that pybench starts: each is a process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,8 @@ def hosted(wanted: Wanted, settings: Settings, note: Callable[[str], None]) -> I
             postgres=None if postgres is None else _place(postgres, wanted.postgres),
         )
         try:
-            with _schemas(postgres, ready, note):
-                yield ready
+            with _schemas(postgres, ready, note) as complete:
+                yield complete
         finally:
             for server in [*redis, *redlock]:
                 if not server.started_by_us:
@@ -111,7 +113,7 @@ def _postgres(
     pool: ServerPool, wanted: Wanted, settings: Settings, note: Callable[[str], None]
 ) -> PostgresServer | None:
     urls = _listed(wanted.postgres)
-    sessions = 0 if urls else STRATEGIES * settings.connections * settings.workers
+    sessions = 0 if urls else min(MOST_SESSIONS, STRATEGIES * settings.connections * settings.workers)
     try:
         return pool.postgres(_Group("postgres", urls, wanted.source), sessions=sessions)
     except ServerError as error:
@@ -122,18 +124,26 @@ def _postgres(
 
 
 @contextmanager
-def _schemas(server: PostgresServer | None, settings: Settings, note: Callable[[str], None]) -> Iterator[None]:
-    """The schema of the stock, where the stock is in Postgres, and that of locks that are rows."""
+def _schemas(server: PostgresServer | None, settings: Settings, note: Callable[[str], None]) -> Iterator[Settings]:
+    """The settings with the schemas: of the stock, where the stock is in Postgres, and of locks that are rows.
+
+    Without the right to make the latter, those locks are refused, and others work.
+    """
     if server is None:
-        yield
+        yield replace(settings, lock_schema="")
         return
     from pybench.service.schemas import create_lock_schema, create_stock_schema, drop_schemas
 
     try:
         if settings.stock == "postgres":
             create_stock_schema(server, settings)
-        create_lock_schema(server, settings)
-        yield
+        lock_schema = settings.lock_schema
+        try:
+            create_lock_schema(server, settings)
+        except ServerError as error:
+            lock_schema = ""
+            note(f"locks that are rows of a table are refused: {error.message}")
+        yield replace(settings, lock_schema=lock_schema)
     finally:
         try:
             drop_schemas(server, settings)

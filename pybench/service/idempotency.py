@@ -10,6 +10,7 @@ Promises: over all processes of a service, each key leads to at most one write.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import secrets
@@ -38,7 +39,11 @@ async def begin(marks: Marks, call: Call, key: str, body: bytes, lease_s: float)
     fingerprint = hashlib.sha256(route + body).hexdigest()[:32].encode()
     token = b"%s:%s:%s" % (PENDING, fingerprint, secrets.token_hex(8).encode())
     mark = Mark(hashlib.sha256(key.encode()).hexdigest(), token, fingerprint)
-    there = await marks.begin(mark, lease_s)
+    try:
+        there = await marks.begin(mark, lease_s)
+    except asyncio.CancelledError:
+        await dropped(marks, mark)
+        raise
     if there is None:
         return mark
     state, other, rest = there.split(b":", 2)

@@ -97,11 +97,11 @@ class Locks:
         finally:
             self._figures.waiting(-1)
             strategy.waiting.discard(call)
-            self._came_to(strategy, outcome)
+            self._count(strategy, outcome)
         return lock
 
-    def _came_to(self, strategy: Strategy, outcome: Outcome | None) -> None:
-        """Count what a request for a lock came to; None: it ended before anything was known of the lock's servers."""
+    def _count(self, strategy: Strategy, outcome: Outcome | None) -> None:
+        """Count the outcome of a request for a lock; None: it ended before anything was known of the lock's servers."""
         if outcome is None:
             strategy.breaker.left()
             return
@@ -119,7 +119,7 @@ class Locks:
             self._figures.lock(strategy.name, "lost")
             return lost
         except LockError as error:
-            self._came_to(strategy, "failed")
+            self._count(strategy, "failed")
             return error
         return None
 

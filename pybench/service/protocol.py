@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -29,13 +29,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Count what comes before a request begins."""
-        # There is none before the first request of the connection.
-        before = cast("RequestResponseCycle | None", self.cycle)
+        before = self._current()
         super().data_received(data)
-        if self.cycle is not before:
+        if self._current() is not before:
             self._head = 0
         elif before is None or before.response_complete:
             self._head += len(data)
             if self._head > MOST_HEAD and not self.transport.is_closing():
                 self.transport.write(_TOO_LARGE)
                 self.transport.close()
+
+    def _current(self) -> RequestResponseCycle | None:
+        """The last request whose head is complete; None before the first."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle

@@ -34,7 +34,7 @@ _BEFORE, _AFTER = b'"@before"', b'"@after"'
 
 
 class Purchase(NamedTuple):
-    """One request to buy."""
+    """A purchase that is under way."""
 
     product: str
     """As the name of its stock: 42 and "42" are one product."""
@@ -45,7 +45,7 @@ class Purchase(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of it."""
+    """The result of a purchase."""
 
     success: bool
     before: int | None
@@ -97,11 +97,9 @@ class Purchases:
             if result.stored is not None:
                 return Answer(200, result.stored)
             return Answer(200, self._encoded(purchase, result, is_locked=is_locked))
-        except OutcomeUnknown:
-            # If the write was carried out, the mark says so; if not, it ends by itself.
-            is_kept = True
-            raise
         finally:
+            # Also where nobody knows whether the write was carried out: then the mark is done, or the write that comes
+            # late finds it gone.
             if purchase.mark is not None and not is_kept:
                 await idempotency.dropped(self._marks, purchase.mark)
 

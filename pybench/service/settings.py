@@ -41,7 +41,7 @@ class Settings:
     schema: str
     """On Postgres, for the stock if it lives there."""
     lock_schema: str
-    """On Postgres, for locks that are rows of a table."""
+    """On Postgres, for locks that are rows of a table; empty: there is none."""
     stock: StockKind = "redis"
     row_lock: bool = False
     constraint: bool = False
@@ -57,9 +57,9 @@ class Settings:
     log_level: LogLevel = "info"
 
     @property
-    def table(self) -> str:
+    def table(self) -> str | None:
         """The table of locks that are rows, as statements say it."""
-        return f'"{self.lock_schema}"."locks"'
+        return f'"{self.lock_schema}"."locks"' if self.lock_schema else None
 
     def to_json(self) -> str:
         """For a worker, with passwords."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -64,7 +64,8 @@ class PostgresSale:
         if not stock.row_lock:
             return await stock.read(self._product)
         session = self._session = await self._open.enter_async_context(stock.transaction(seconds=ROW_LOCK_S))
-        return await _number(session, stock.texts["lock"], [self._product])
+        with _translated():
+            return await _number(session, stock.texts["lock"], [self._product])
 
     async def write(self, stock: int, quantity: int, mark: Mark | None, answer: bytes) -> None:
         """Write what was computed, and the mark in the same transaction. Raises StockLost, StockRefused."""
@@ -73,7 +74,8 @@ class PostgresSale:
                 async with self._stock.transaction() as session:
                     await self._written(session, stock, quantity, mark, answer)
             else:
-                await self._written(self._session, stock, quantity, mark, answer)
+                with _translated():
+                    await self._written(self._session, stock, quantity, mark, answer)
                 self._session = None
                 await self._open.aclose()
         except psycopg.errors.CheckViolation:
@@ -83,7 +85,7 @@ class PostgresSale:
         """Roll back what was not written."""
         if self._session is not None:
             self._session = None
-            with contextlib.suppress(_RolledBack):
+            with contextlib.suppress(_RolledBack, StockLost):
                 await self._open.__aexit__(_RolledBack, _RolledBack(), None)
 
     async def _written(
@@ -126,18 +128,10 @@ class PostgresStock:
                 raise StockLost("the database does not answer")
             session: AsyncSession | None = None
             try:
-                async with asyncio.timeout(seconds):
-                    session = self._idle.pop() if self._idle else await connect_async(self._endpoint, name=NAME)
-                    yield session
-            except TimeoutError:
-                raise StockLost("the database does not answer", is_unknown=True) from None
-            except ServerError as error:
-                raise StockLost(error.message) from None
-            except psycopg.errors.IntegrityError:
-                raise
-            except psycopg.Error as error:
-                is_unknown = not isinstance(error, psycopg.errors.DatabaseError) or error.sqlstate is None
-                raise StockLost(f"the database failed: {type(error).__name__}", is_unknown=is_unknown) from None
+                with _translated():
+                    async with asyncio.timeout(seconds):
+                        session = self._idle.pop() if self._idle else await connect_async(self._endpoint, name=NAME)
+                        yield session
             finally:
                 if session is not None:
                     await self._put_back(session)
@@ -223,6 +217,22 @@ class PostgresStock:
             self._idle.append(session)
         else:
             await session.close()
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Inside, what goes wrong with the database becomes StockLost, except for an error of a constraint."""
+    try:
+        yield
+    except TimeoutError:
+        raise StockLost("the database does not answer", is_unknown=True) from None
+    except ServerError as error:
+        raise StockLost(error.message) from None
+    except psycopg.errors.IntegrityError:
+        raise
+    except psycopg.Error as error:
+        # Without a code of the server it is the connection that failed, perhaps after a commit was sent.
+        raise StockLost(f"the database failed: {type(error).__name__}", is_unknown=error.sqlstate is None) from None
 
 
 class _RolledBack(Exception):

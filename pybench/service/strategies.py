@@ -15,6 +15,7 @@ from pybench.lock_client import LockClient, MeasuredLockClient
 from pybench.notation import parse_call
 from pybench.service.answers import Problem, busy, invalid, refused_input
 from pybench.service.breaker import Breaker
+from pybench.service.models import MOST_STRATEGY
 from pybench.service.settings import Place, Settings
 from pybench.strategies import CATALOGUE, Arguments, Scalar, ServerKind, parse_strategy, strategy_text
 
@@ -36,7 +37,7 @@ _NO_LOCK = {
 
 
 class Watched(Protocol):
-    """A server, as far as locks look at it."""
+    """What locks need to know of a server."""
 
     @property
     def is_up(self) -> bool:
@@ -92,7 +93,7 @@ class Strategy:
         """How many of its servers answer."""
         return sum(server.is_up for server in self.servers)
 
-    def new_client(self, table: str) -> LockClient:
+    def new_client(self, table: str | None) -> LockClient:
         """A client of its servers; `table` is that of locks that are rows. Raises ValueError."""
         redis, postgres = self._urls.get(ServerKind.REDIS), self._urls.get(ServerKind.POSTGRES)
         return MeasuredLockClient(
@@ -176,6 +177,8 @@ class Strategies:
             closing.add_done_callback(self._closing.discard)
 
     def _parsed(self, text: str) -> Strategy:
+        if len(text) > MOST_STRATEGY:
+            raise invalid(f"a strategy has at most {MOST_STRATEGY} characters")
         if text == ATOMIC:
             raise Problem(422, "Strategy refused", f"{ATOMIC} takes no lock: it is a way to write, for purchases")
         try:
@@ -220,6 +223,8 @@ class Strategies:
         if len(servers) < needed:
             message = f"{name} needs {needed} server{'s' if needed > 1 else ''}, and the service has {len(servers)}"
             raise Problem(422, "Strategy refused", f"{message}: start it with --{role}")
+        if entry.uses_rows and kind is ServerKind.POSTGRES and self._table is None:
+            raise Problem(422, "Strategy refused", f"{name} needs a table, and the service may not make one")
         if entry.replicas(arguments) > servers[0].place.replicas:
             message = f"{name} needs replicas of its server, which had {servers[0].place.replicas} at the start"
             raise Problem(422, "Strategy refused", message)

@@ -37,7 +37,7 @@ AT_ONCE_S: Final = 3.0
 
 
 class Workers:
-    """The processes of one service. A context manager."""
+    """The processes of one service."""
 
     def __init__(self, settings: Settings, listening: socket.socket) -> None:
         self._settings = settings

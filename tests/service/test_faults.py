@@ -39,6 +39,12 @@ def is_ok(service: Running) -> bool:
     return bool(service.get("/health").body["status"] == "ok")
 
 
+def refusals(server: OwnRedis) -> int:
+    """How many commands to take a lock it has carried out."""
+    with server.client() as client:
+        return int(client.info("commandstats").get("cmdstat_set", {"calls": 0})["calls"])
+
+
 def test_a_redis_that_is_killed_is_told_within_a_second_and_comes_back(frail: Running, mortal: list[OwnRedis]):
     frail.reset("p", 100)
     assert frail.buy("p").status == 200
@@ -70,8 +76,11 @@ def test_a_redis_that_is_killed_is_told_within_a_second_and_comes_back(frail: Ru
 def test_those_who_wait_are_told_when_their_server_is_lost(frail: Running, mortal: list[OwnRedis]):
     with frail.begin("POST", "/api/locks/mutex/w?work=30s"):
         wait_until(lambda: mortal[0].keys("*resource:w"), "one holds the lock")
-        with frail.begin("POST", "/api/locks/mutex/w?wait=30s") as waiter:
+        before = refusals(mortal[0])
+        # Its client tries again after ten seconds only, and would not see the loss before.
+        with frail.begin("POST", "/api/locks/mutex/w?wait=30s&retry=fixed(base=10s)") as waiter:
             wait_until(lambda: frail.waiting() == 1, "one waits")
+            wait_until(lambda: refusals(mortal[0]) > before, "its first attempt was refused")
             mortal[0].kill()
             began = time.monotonic()
             assert b" 503 " in whole_answer(waiter)

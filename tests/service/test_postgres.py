@@ -11,7 +11,7 @@ import pytest
 
 from tests.boundary import databases
 from tests.boundary.databases import Database
-from tests.service.running import OwnRedis, Running, serving
+from tests.service.running import OwnRedis, Running, serving, whole_answer
 from tests.waiting import wait_until
 
 
@@ -34,6 +34,13 @@ def schemas(database: Database) -> set[str]:
         return {name for (name,) in rows}
 
 
+def row_locks(database: Database) -> int:
+    """How many tables have rows that a transaction has locked."""
+    with database.connect() as session:
+        [count] = session.execute("SELECT count(*) FROM pg_locks WHERE mode = 'RowShareLock'").fetchone() or [0]
+    return int(count)
+
+
 @pytest.fixture(scope="module")
 def plain(database: Database, own_redis: OwnRedis, folder: Path) -> Iterator[Running]:
     """The stock in Postgres without the options."""
@@ -49,26 +56,30 @@ def strict(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield running
 
 
-def sold(service: Running, strategy: str, stock: int = 1, query: str = "?work=50ms&wait=20s") -> int:
+def race(service: Running, strategy: str, stock: int = 1, query: str = "?work=50ms&wait=20s") -> list[str | None]:
+    """The errors of 30 buyers who race for the stock; None for each who got it."""
     service.reset("last-one", stock)
     body = {"product_id": "last-one", "quantity": 1, "lock_strategy": strategy}
     replies = service.at_once(30, f"/purchase{query}", body)
     assert {reply.status for reply in replies} == {200}, [reply.body for reply in replies if reply.status != 200]
-    return sum(reply.body["success"] for reply in replies)
+    assert all(reply.body["success"] is (reply.body["error"] is None) for reply in replies)
+    return [reply.body["error"] for reply in replies]
 
 
 def test_without_a_lock_more_is_sold_than_there_was(plain: Running):
-    assert sold(plain, "none") > 1
+    assert race(plain, "none").count(None) > 1
 
 
 @pytest.mark.parametrize("strategy", ["safe", "atomic", "pg-advisory", "pg-row", "pg-lease", "layered"])
 def test_with_a_lock_exactly_one_is_sold(plain: Running, strategy: str):
-    assert sold(plain, strategy, query="?work=1ms&wait=20s") == 1
+    assert race(plain, strategy, query="?work=1ms&wait=20s").count(None) == 1
     assert plain.get("/stock/last-one").body["stock"] == 0
 
 
 def test_the_row_lock_keeps_others_out_without_any_other_lock(strict: Running):
-    assert sold(strict, "none", stock=3, query="?work=2ms") == 3
+    errors = race(strict, "none", stock=3, query="?work=2ms")
+    assert errors.count(None) == 3
+    assert set(errors) == {None, "Insufficient stock"}, "the constraint had nothing to refuse"
     assert strict.get("/stock/last-one").body["stock"] == 0
 
 
@@ -77,12 +88,10 @@ def test_the_constraint_refuses_what_would_be_negative_and_nothing_is_left(datab
     options = ("--stock", "postgres", "--stock-constraint", "--postgres", url(database))
     with serving(tmp_path, *options) as service:
         assert len(schemas(database) - before) == 2
-        assert sold(service, "none") == 1
+        errors = race(service, "none")
+        assert errors.count(None) == 1
+        assert "Insufficient stock: refused by the constraint of the database" in errors
         assert service.get("/stock/last-one").body["stock"] == 0
-        service.reset("p", 1)
-        replies = service.at_once(10, "/purchase?work=100ms", {"product_id": "p", "lock_strategy": "none"})
-        errors = {reply.body["error"] for reply in replies if not reply.body["success"]}
-        assert errors <= {"Insufficient stock: refused by the constraint of the database", "Insufficient stock"}
         assert service.end() == 0
     assert schemas(database) == before
 
@@ -110,6 +119,19 @@ def test_a_strategy_whose_server_is_missing_is_refused(strict: Running):
     assert "--redis" in reply.body["message"]
 
 
+def test_without_the_right_to_make_a_schema_other_locks_work(database: Database, own_redis: OwnRedis, tmp_path: Path):
+    with database.connect() as session:
+        session.execute("CREATE ROLE guest LOGIN PASSWORD 's3cret-pass'")
+    host = url(database).partition("@")[2]
+    given = ("--redis", own_redis.url, "--postgres", f"postgresql://guest:s3cret-pass@{host}")
+    with serving(tmp_path, *given) as service:
+        assert service.post("/api/locks/pg-advisory/x").status == 200
+        reply = service.post("/api/locks/pg-row/x")
+        assert (reply.status, reply.body["error"]) == (422, "Strategy refused")
+        assert "locks that are rows of a table are refused" in service.log.read_text("utf-8")
+        assert "s3cret" not in service.log.read_text("utf-8")
+
+
 def test_health_names_the_database(plain: Running):
     body = plain.get("/health").body
     assert [server["role"] for server in body["servers"]] == ["redis", "postgres"]
@@ -118,8 +140,11 @@ def test_health_names_the_database(plain: Running):
     assert "@" not in body["servers"][1]["address"]
 
 
-def test_a_postgres_that_is_lost_is_told_and_comes_back(plain: Running, database: Database):
+def test_a_postgres_that_is_lost_is_told_and_comes_back(plain: Running, strict: Running, database: Database):
     plain.reset("p", 5)
+    strict.reset("p", 5)
+    holder = strict.begin("POST", "/purchase?work=1s", b'{"product_id":"p","lock_strategy":"none"}')
+    wait_until(lambda: row_locks(database), "a purchase has locked its row")
     assert plain.post("/api/locks/pg-advisory/x").status == 200
     database.stop(signal.SIGQUIT)
     for path in ("/purchase?work=0", "/api/locks/pg-advisory/x?wait=10s"):
@@ -127,6 +152,8 @@ def test_a_postgres_that_is_lost_is_told_and_comes_back(plain: Running, database
         reply = plain.post(path, {"product_id": "p"})
         assert (reply.status, reply.body["error"]) == (503, "Server unavailable"), path
         assert time.monotonic() - began < 1.5
+    assert b" 503 " in whole_answer(holder)
+    holder.close()
     assert plain.get("/health").status == 503
     assert plain.post("/api/locks/simple/x").status == 200
     database.start()
