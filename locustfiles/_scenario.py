@@ -75,6 +75,7 @@ class Scenario:
         self._has_begun = False
         self.has_ended = False
         """Whether the plan reached its end."""
+        self._is_shown = False
         self._problem: str | None = None
         self._summary: Summary | None = None
         self._judging: gevent.Greenlet | None = None
@@ -125,7 +126,8 @@ class Scenario:
         if self._judging is not None:
             self._judging.kill()  # The run before was not judged yet, and its counts end here.
         self._counts.clear()
-        self._has_begun, self.has_ended, self._problem, self._summary = True, False, None, None
+        self._has_begun, self.has_ended, self._is_shown = True, False, False
+        self._problem = self._summary = None
         environment.process_exit_code = None
         try:
             self._prepare(Service(environment.host), options)
@@ -200,7 +202,8 @@ class Scenario:
         self._judge(environment)
 
     def _on_quit(self, **_: object) -> None:
-        if self._summary and self._is_headless:
+        # After Locust's own tables, unless it was shown when a run of the web page ended.
+        if self._summary and not self._is_shown:
             self._print()
 
     @property
@@ -217,11 +220,8 @@ class Scenario:
         except ServiceError as error:
             summary.problem = str(error)
         else:
-            summary.conclusion, summary.thresholds, summary.groups = (
-                verdict.conclusion,
-                verdict.thresholds,
-                verdict.groups,
-            )
+            summary.conclusion, summary.thresholds = verdict.conclusion, verdict.thresholds
+            summary.groups = verdict.groups
             metrics |= verdict.metrics
         if runner.exceptions:
             summary.problem = f"{len(runner.exceptions)} exceptions in the locustfile: its counts cannot be trusted"
@@ -235,6 +235,7 @@ class Scenario:
 
     def _print(self) -> None:
         # With --json, only Locust's own JSON may stand in the output.
+        self._is_shown = True
         stream = sys.stderr if self._environment.parsed_options.json else sys.stdout
         print(f"\n{self._summary.as_text()}\n", file=stream, flush=True)
 

@@ -2,7 +2,7 @@
 
 A request passes `front` (request id, limits, log, figures) to a handler of `purchases`, `products` or `lock_routes`.
 These take locks from `locks`, which has one lock client for each strategy, and keep stock in `stock_redis` or
-`stock_postgres`. `links` watch the servers. `serving` has the processes, sockets and signals. FastAPI serves what is
+`stock_postgres`. A `link` watches each server. `serving` has the processes, sockets and signals. FastAPI serves what is
 seldom asked: documents, health, figures.
 
 Needs the packages of `pip install 'pybench[service]'`.

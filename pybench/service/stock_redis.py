@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pybench.service.links import LinkLost, LinkRefused, RedisLink
+from pybench.service.link import LinkLost
 from pybench.service.marks import KEPT_S, Mark
+from pybench.service.redis_link import LinkRefused, RedisLink
 from pybench.service.stock import MARK_GONE, Pieces, StockLost, StockRefused
 
 STOCK_KEPT_S: Final = 86_400

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pybench.errors import ServerError
-from pybench.service.links import LinkLost, LinkRefused, RedisLink
+from pybench.service.link import Link, LinkLost
+from pybench.service.redis_link import RedisLink
 from pybench.service.settings import Settings
 
 if TYPE_CHECKING:
     from pybench.service.postgres_link import PostgresLink
-
-
-class Link(Protocol):
-    """What health, figures and locks see of a server."""
-
-    @property
-    def address(self) -> str | None:
-        """Without credentials; None for a server that pybench started."""
-
-    is_up: bool
-    latency_s: float | None
-    product: str | None
-    version: str | None
-    on_loss: list[Callable[[], None]]
-
-    async def open(self) -> None:
-        """Connect and start to watch."""
-
-    async def close(self) -> None:
-        """Stop to watch."""
 
 
 class Servers:
@@ -63,7 +44,7 @@ class Servers:
             link.on_loss.append(on_loss)
             try:
                 await link.open()
-            except (LinkLost, LinkRefused) as error:
+            except LinkLost as error:
                 hint = "does the server still run? its log may say why"
                 raise ServerError(f"the {role} server of the service: {error}", hint=hint) from None
 

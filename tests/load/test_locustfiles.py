@@ -29,7 +29,7 @@ def the(*words: str) -> str:
 SAFE, NONE = the("oversell"), the("oversell", "--lock-strategy none")
 LOAD, RETRY, API = the("high_load", "--p95-ms"), the("retry_comparison"), the("lock_api")
 PROCESSES, MASTER = the("--processes"), the("--master ")
-SECONDS = {RETRY: "9s", API: "5s"}
+SECONDS = {RETRY: "9s", API: "5s", PROCESSES: "20s"}
 """How long a run takes, where one second does not show what is tested."""
 
 
@@ -98,12 +98,13 @@ def test_fifty_buyers_of_two_workers_are_judged_together(runs: Runs, strategy: s
         assert worker.code == 0, worker.out + worker.err
         assert worker.summary is None
         assert "threshold" not in worker.out
+        assert "Got quit message from master" in worker.err
 
 
 def test_the_last_reports_of_workers_are_part_of_the_verdict(runs: Runs):
     metrics = runs[PROCESSES].result().summary["metrics"]
-    # The run is over before the first regular report. On a busy machine, an answer may come too late for its user.
-    assert 0 < metrics["taken"] * 0.8 < metrics["sold"] <= metrics["taken"]
+    # All users have stopped before the run ends. On a busy machine, an answer may come too late for its user.
+    assert 0 < metrics["taken"] * 0.95 < metrics["sold"] <= metrics["taken"]
 
 
 def test_every_field_of_the_summary_file_is_explained(runs: Runs):

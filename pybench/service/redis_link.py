@@ -1,8 +1,7 @@
-"""Links: one connection of the service to each Redis server, for commands, and to know whether the server answers.
+"""The link to a Redis server: one connection, for commands of all requests and to watch the server.
 
-Promises: commands of many requests share the connection and its writes; a command fails within `REPLY_S`, whatever the
-server does. A server that is lost is known at once when it closes the connection, and within `SILENCE_S` when it is
-silent; the link opens its connection again by itself.
+Promises: the commands of many requests share the connection and its writes. A reply that does not come within
+`SILENCE_S` ends with the connection.
 
 Written for the service because redis-py's asyncio client costs several times the CPU of a round trip per command.
 """
@@ -10,8 +9,6 @@ Written for the service because redis-py's asyncio client costs several times th
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -19,26 +16,11 @@ from typing import Any, Final, cast
 import hiredis
 
 from pybench.servers.redis.endpoint import Endpoint
+from pybench.service.link import REPLY_S, Link, LinkLost
 from pybench.service.settings import Place
-
-PING_S: Final = 0.2
-"""Between two looks at a server."""
-REPLY_S: Final = 0.5
-"""For a reply, and for a connection to open."""
-REOPEN_S: Final = 0.1
-"""Between two attempts to open the connection again."""
-SILENCE_S: Final = PING_S + REPLY_S
 
 _UNSENT: Final = 256 * 1024
 """Bytes that may wait for a server that does not read."""
-
-
-class LinkLost(Exception):
-    """The server did not answer. `was_sent`: whether the command may have been carried out."""
-
-    def __init__(self, message: str, *, was_sent: bool) -> None:
-        super().__init__(message)
-        self.was_sent = was_sent
 
 
 class LinkRefused(Exception):
@@ -61,12 +43,12 @@ class _Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._on_end()
         lost = LinkLost("the server closed the connection", was_sent=True)
         for future in self._awaited:
             if not future.done():
                 future.set_exception(lost)
         self._awaited.clear()
-        self._on_end()
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
@@ -86,7 +68,7 @@ class _Wire(asyncio.Protocol):
         """Send `command`; uvloop writes all commands of a round of the loop at once."""
         future = self._loop.create_future()
         if self._transport is None or self._transport.get_write_buffer_size() > _UNSENT:
-            future.set_exception(LinkLost("the server takes no commands", was_sent=False))
+            future.set_exception(LinkLost("the server takes no commands"))
             return future
         self._transport.write(hiredis.pack_command(command))
         self._awaited.append(future)
@@ -98,65 +80,33 @@ class _Wire(asyncio.Protocol):
             self._transport.abort()
 
 
-class RedisLink:
-    """The link to one server. `open` before use; `close` at the end."""
+class RedisLink(Link):
+    """The link to one server."""
 
     def __init__(self, place: Place) -> None:
-        self.address: Final = place.address
-        self.is_up = False
-        self.latency_s: float | None = None
-        """Of the last look; None while the server is lost."""
-        self.version: str | None = None
-        self.product: str | None = None
-        self.on_loss: list[Callable[[], None]] = []
-        """Called when the server is lost."""
+        super().__init__(place.address)
         self._endpoint = Endpoint.parse(place.url)
         self._wire: _Wire | None = None
-        self._keeper: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        """Connect and start to watch. Raises LinkLost or LinkRefused."""
-        await self._connect()
-        self._keeper = asyncio.create_task(self._keep(), name=f"link to {self._endpoint}")
-
-    async def close(self) -> None:
-        """Stop to watch, and close the connection."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._keeper
-        if self._wire is not None:
-            self._wire.abort()
 
     def ask(self, *command: Any) -> asyncio.Future[Any]:  # noqa: ANN401 - texts, bytes and numbers
-        """The future of the reply, which raises LinkLost or LinkRefused.
-
-        A reply that does not come ends with the connection: the link closes it when a look has got no answer.
-        """
+        """The future of the reply, which raises LinkLost or LinkRefused."""
         wire = self._wire
         if wire is None or not self.is_up:
             future = asyncio.get_running_loop().create_future()
-            future.set_exception(LinkLost("the server does not answer", was_sent=False))
+            future.set_exception(LinkLost("the server does not answer"))
             return future
         return wire.ask(command)
 
-    async def _keep(self) -> None:
-        while True:
-            if self._wire is None:
-                with contextlib.suppress(LinkLost, LinkRefused):
-                    await self._connect()
-                await asyncio.sleep(PING_S if self.is_up else REOPEN_S)
-                continue
-            try:
-                async with asyncio.timeout(REPLY_S):
-                    began = time.perf_counter()
-                    await self._wire.ask(("PING",))
-                    self.latency_s = time.perf_counter() - began
-            except (TimeoutError, LinkLost, LinkRefused):
-                if self._wire is not None:
-                    self._wire.abort()
-                self._lost()
-            await asyncio.sleep(PING_S)
+    async def _look(self) -> None:
+        try:
+            await self.ask("PING")
+        except LinkRefused as refused:
+            raise LinkLost(str(refused)) from None
+
+    async def _hang_up(self) -> None:
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.abort()
 
     async def _connect(self) -> None:
         try:
@@ -167,10 +117,9 @@ class RedisLink:
                 except BaseException:
                     wire.abort()
                     raise
-        except (OSError, TimeoutError) as error:
-            raise LinkLost(f"{self._endpoint}: {str(error) or 'no answer'}", was_sent=False) from None
+        except (OSError, TimeoutError, LinkRefused) as error:
+            raise LinkLost(f"{self._endpoint}: {str(error) or 'no answer'}") from None
         self._wire = wire
-        self.is_up = True
 
     async def _connected(self) -> _Wire:
         loop, where = asyncio.get_running_loop(), self._endpoint
@@ -183,7 +132,7 @@ class RedisLink:
     def _new_wire(self) -> _Wire:
         def ended() -> None:
             if self._wire is wire:
-                self._lost()
+                self.lost()
 
         wire = _Wire(ended)
         return wire
@@ -199,11 +148,3 @@ class RedisLink:
         facts = dict(line.split(":", 1) for line in told.decode(errors="replace").splitlines() if ":" in line)
         self.product = "valkey" if "valkey_version" in facts else "redis"
         self.version = facts.get("valkey_version") or facts.get("redis_version")
-
-    def _lost(self) -> None:
-        self._wire = None
-        self.latency_s = None
-        if self.is_up:
-            self.is_up = False
-            for told in self.on_loss:
-                told()
