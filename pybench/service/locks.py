@@ -52,7 +52,8 @@ class Locks:
         Raises Locked when another client holds the lock for longer than `wait_ns`, Problem when its servers failed,
         and whatever `work` raises.
         """
-        lock = await self._acquired(call, strategy, f"{self._prefix}{name}", wait_ns)
+        # Each strategy has keys of its own: what is a text for one is a list for another.
+        lock = await self._acquired(call, strategy, f"{self._prefix}{strategy.name}:{name}", wait_ns)
         strategy.holding += 1
         began = time.perf_counter()
         try:

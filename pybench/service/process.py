@@ -18,6 +18,7 @@ from typing import Final
 
 import uvicorn
 
+from pybench.errors import InputError
 from pybench.running.interrupts import SIGNALS
 from pybench.service.app import Service
 from pybench.service.logs import Forward, Log
@@ -63,7 +64,7 @@ def serve(
     """Serve until a signal; whether the end was orderly.
 
     `on_ready` is called when all servers have answered and requests are taken. Raises ServerError when a server does
-    not answer at the start.
+    not answer at the start, InputError when the port was taken meanwhile.
     """
     log = Log(settings.log_level)
     config = uvicorn.Config(
@@ -108,6 +109,7 @@ async def _serve(
     try:
         config.app = await service.open()
         config.load()
+        _listen(listening)
         # What is there now stays: the collector need not look through it again and again.
         gc.collect()
         gc.freeze()
@@ -120,6 +122,16 @@ async def _serve(
             loop.remove_signal_handler(number)
             signal.signal(number, before[number])
     return not server.force_exit
+
+
+def _listen(bound: socket.socket) -> None:
+    """Take connections. Raises InputError: a port that is bound is not taken before somebody listens."""
+    try:
+        bound.listen(BACKLOG)
+    except OSError as error:
+        host, port, *_ = bound.getsockname()
+        hint = "give another --port; 0 takes a free one"
+        raise InputError(f"{host}:{port} cannot be listened on: {error.strerror or error}", hint=hint) from None
 
 
 async def _when_started(server: _Server, on_ready: Callable[[], None]) -> None:

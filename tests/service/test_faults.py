@@ -164,7 +164,7 @@ def test_a_service_that_is_told_to_end_finishes_what_holds_a_lock_and_refuses_wh
         service.reset("p", 5)
         with ExitStack() as opened:
             holder = opened.enter_context(service.begin("POST", "/purchase?work=1s", b'{"product_id":"p"}'))
-            wait_until(lambda: mortal[0].keys("*lock:stock:p"), "one holds the lock")
+            wait_until(lambda: mortal[0].keys("*lock:mutex:stock:p"), "one holds the lock")
             waiter = opened.enter_context(service.begin("POST", "/purchase?wait=30s", b'{"product_id":"p"}'))
             wait_until(lambda: service.waiting() == 1, "one waits")
             service.process.send_signal(signal.SIGTERM)

@@ -86,6 +86,12 @@ def test_resources_are_locked_one_by_one(service: Running, own_redis: OwnRedis):
         assert service.post("/api/locks/simple/second").status == 200
 
 
+def test_strategies_do_not_get_in_each_others_way(service: Running, own_redis: OwnRedis):
+    with held(service, "fenced", "shared", [own_redis]):
+        for strategy in ("simple", "semaphore(permits=2)", "reentrant", "fair", "read-write", "notify"):
+            assert service.post(f"/api/locks/{strategy}/shared?wait=0").status == 200, strategy
+
+
 def test_a_name_may_hold_any_text(service: Running):
     reply = service.post("/api/locks/simple/a%2Fb%20%C3%A4")
     assert (reply.status, reply.body["resourceId"]) == (200, "a/b ä")
