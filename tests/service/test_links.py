@@ -43,7 +43,7 @@ def test_a_service_that_is_held_up_does_not_take_its_servers_for_lost(server, ru
         link = RedisLink(Place(server.endpoint.address, None))
         link.on_loss.append(lambda: losses.append(1))
         await link.open()
-        for _ in range(6):
+        for _ in range(3):
             await asyncio.sleep(PING_S / 2)
             time.sleep(REPLY_S + 0.1)  # This is what holds the loop up.
         await asyncio.sleep(2 * PING_S)
