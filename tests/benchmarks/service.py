@@ -28,6 +28,7 @@ from tests.benchmarks.sample import Case, Sample
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 1.0
+SLICES, SLICE_S = 6, 0.3
 AT_ONCE = 16
 PRODUCTS = 1_000
 
@@ -38,10 +39,14 @@ def service(server: Server) -> Iterator[Sample]:
     with _serving(server) as (port, pid):
         _load(port, pid, [["POST", "/reset", json.dumps({"product_id": one, "stock": 2**50})] for one in products])
         bodies = [json.dumps({"product_id": one, "quantity": 1}) for one in products]
-        purchase = _load(port, pid, [["POST", "/purchase?work=0", body] for body in bodies])
-        lock_route = _load(port, pid, [["POST", f"/api/locks/simple/{one}?work=0", ""] for one in products])
-        nothing = _load(port, pid, [["POST", "/nothing", body] for body in bodies])
-        theirs = _load(port, pid, [["POST", f"/redis-py/{one}", ""] for one in products])
+        loads = {
+            "purchase": [["POST", "/purchase?work=0", body] for body in bodies],
+            "lock route": [["POST", f"/api/locks/simple/{one}?work=0", ""] for one in products],
+            "nothing": [["POST", "/nothing", body] for body in bodies],
+            "redis-py": [["POST", f"/redis-py/{one}", ""] for one in products],
+        }
+        figures = _in_turn(port, pid, loads)
+    purchase, lock_route, nothing, theirs = figures.values()
     lock = _lock(server)
     name = f"CPU of POST /purchase, mutex, {AT_ONCE} at once / the lock route"
     yield Sample(name, purchase.cpu_us, lock_route.cpu_us, ("at most", 1.3), "us")
@@ -70,13 +75,24 @@ def _serving(server: Server) -> Iterator[tuple[int, int]]:
             process.stdout.close()
 
 
-def _load(port: int, pid: int, requests: list[list[str]]) -> Figure:
-    command = [sys.executable, "-m", "tests.benchmarks.http_load", str(port), str(AT_ONCE), str(SECONDS), str(pid)]
+def _in_turn(port: int, pid: int, loads: dict[str, list[list[str]]]) -> dict[str, Figure]:
+    """Each load in `SLICES` short slices, so that a busy moment of the machine falls on all of them."""
+    totals = {name: [0.0, 0.0, 0.0] for name in loads}
+    for _ in range(SLICES):
+        for name, requests in loads.items():
+            totals[name] = [a + b for a, b in zip(totals[name], _load(port, pid, requests), strict=True)]
+    return {name: Figure(done / took_s, cpu_s * 1e6 / done) for name, (done, took_s, cpu_s) in totals.items()}
+
+
+def _load(port: int, pid: int, requests: list[list[str]]) -> tuple[float, float, float]:
+    """Requests answered, seconds, and seconds of CPU of the service."""
+    command = [sys.executable, "-m", "tests.benchmarks.http_load", str(port), str(AT_ONCE), str(SLICE_S), str(pid)]
     asked = json.dumps(requests)
     ended = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, input=asked)
     said = json.loads(ended.stdout)
-    assert set(said["statuses"]) == {"200"}, said
-    return Figure(said["per_s"], said["cpu_us"])
+    # A connection that was closed may leave a request that still holds its lock.
+    assert said["statuses"]["200"] > 0.99 * said["done"], said
+    return said["done"], said["took_s"], said["cpu_s"]
 
 
 def _lock(server: Server) -> Figure:
