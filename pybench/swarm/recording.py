@@ -26,7 +26,7 @@ import numpy as np
 from pybench import exits
 from pybench.analysis.disturbances import Trouble, first_of
 from pybench.analysis.terms import Terms
-from pybench.analysis.verdicts import Verdict, controls_caught, judge_cell
+from pybench.analysis.verdicts import Verdict, controls_caught, judge_cell, violations
 from pybench.exits import Exit
 from pybench.numbers import plural
 from pybench.records import trial_record, workers
@@ -222,7 +222,11 @@ def _merged(
     shared: bool,
 ) -> TrialRecord:
     first_ns = min(one.site.shift_ns(0) for one in measured)
-    placed = [Placed(one.part, one.site.name, one.site.shift_ns(first_ns)) for one in measured]
+    strategy = _strategy(test, shared=shared)
+    parts = worst_counts([one.part for one in measured], Terms.of(strategy))
+    placed = [
+        Placed(part, one.site.name, one.site.shift_ns(first_ns)) for one, part in zip(measured, parts, strict=True)
+    ]
     whole = placed[0].part if len(placed) == 1 else merge(placed, shared_keys=shared)
     database = next((one for one in spent if isinstance(one, DatabaseSpent)), None)
     left = [one.left_over_keys for one in measured]
@@ -238,13 +242,25 @@ def _merged(
         database_figures=None if database is None else database.record(),
         final_values=_final_values(test, measured, shared=shared),
         left_over_keys=None if None in left else sum(filter(None, left)),
-        strategy=_strategy(test, shared=shared),
+        strategy=strategy,
         wall_s=wall_s,
         round_trip_us=test.observer.idle_calls_us(test.prepared.cell),
         trouble=trouble,
     )
     # Users come and go, so a client without a grant need not have starved, and the mean number of clients is unknown.
     return replace(made, row={**made.row, "starved_clients": None, "clients_served": None})
+
+
+def worst_counts(parts: Sequence[TrialPart], terms: Terms) -> list[TrialPart]:
+    """`parts` such that the verdict on their sum is the worst of their own.
+
+    A checker that saw an impossible order of events proves nothing, of its own part. What another checker found stands:
+    then the findings are left out of the sum, and remain in the row of their worker.
+    """
+    has_proof = any(violations(part.totals, terms) for part in parts if not part.totals.get("findings"))
+    if not has_proof:
+        return list(parts)
+    return [replace(part, totals={**part.totals, "findings": 0}) for part in parts]
 
 
 def _final_values(test: Test, measured: Sequence[_Measured], *, shared: bool) -> NDArray[np.uint64] | None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pybench import _core
+from pybench.analysis.terms import Terms
+from pybench.analysis.verdicts import Verdict, judge
 from pybench.analysis.violation_sentences import sentence
 from pybench.errors import RecordError
 from pybench.records.parts import MOST_VIOLATIONS, Placed, TrialPart, jain, merge
+from pybench.strategies import CATALOGUE
+from pybench.swarm.recording import worst_counts
 from tests.core_trials import MS, fixed, trial_spec
 
 
@@ -134,3 +139,20 @@ def test_error_replies_are_summed_by_phase_code_and_server():
 
     whole = merge([part(2, "NOPERM"), part(3, "NOPERM"), part(1, "OOM")])
     assert {(row["code"], row["count"]) for row in whole.errors} == {("NOPERM", 5), ("OOM", 1)}
+
+
+def test_the_worst_verdict_of_a_part_is_that_of_the_sum(parts):
+    terms = Terms.of(CATALOGUE["mutex"])
+    unsafe, other = parts
+    safe = replace(other, totals={**other.totals, **dict.fromkeys(("double_grants", "lease_overruns"), 0)})
+    confused = replace(safe, totals={**safe.totals, "findings": 3})
+
+    def verdict(*given: TrialPart) -> Verdict:
+        placed = [Placed(part, f"worker {number}") for number, part in enumerate(worst_counts(given, terms))]
+        return judge(merge(placed).totals, terms, control_caught=True).verdict
+
+    assert verdict(unsafe, safe) is Verdict.UNSAFE
+    assert verdict(unsafe, confused) is Verdict.UNSAFE, "what another checker found stands"
+    assert verdict(safe, confused) is Verdict.UNDECIDED
+    both = replace(unsafe, totals={**unsafe.totals, "findings": 1})
+    assert verdict(both, safe) is Verdict.UNDECIDED, "this checker's own violations prove nothing"
