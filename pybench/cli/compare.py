@@ -31,7 +31,7 @@ Html = Annotated[
 def compare(
     old: Old, new: New, *, band: Band = None, md: Markdown = None, html: Html = None, as_json: AsJson = False
 ) -> int:
-    """Compare two saved runs, cell by cell: verdicts first, then figures.
+    """Compare two saved runs: verdicts first, then figures.
 
     Cells are matched by lock and load. The runs were measured one after the other, so a difference may also come from
     the machine: what else differs stands above the figures. Exits 0 whatever it finds.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.report.browsing import ARGUMENTS, CHROMIUM, needs_chromium
+from tests.report.browsing import needs_chromium
 from tests.service.running import OwnRedis, Running, serving
 
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
@@ -101,11 +101,10 @@ def test_no_generated_request_is_answered_with_a_fault_however_many(quick: Runni
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser.new_page()
-        browser.close()
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page()
+    yield page
+    page.close()
 
 
 @needs_chromium

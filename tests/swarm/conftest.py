@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 from pydantic import SecretStr
 
 from pybench.servers import Server
 from pybench.servers.redis import binaries, supervisor
-from tests.report.browsing import ARGUMENTS, CHROMIUM
 
 PASSWORD = "s3cret-swarm"
 
@@ -27,11 +25,3 @@ def server() -> Iterator[Server]:
 def url(server: Server) -> str:
     """Its address, with the password."""
     return f"redis://:{PASSWORD}@127.0.0.1:{server.endpoint.port}/0"
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
