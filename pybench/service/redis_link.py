@@ -35,6 +35,8 @@ class _Wire(asyncio.Protocol):
         self._awaited: deque[asyncio.Future[Any]] = deque()
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
+        """Commands of this round of the loop."""
         self._on_end = on_end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -65,14 +67,21 @@ class _Wire(asyncio.Protocol):
             self.abort()
 
     def ask(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
-        """Send `command`; uvloop writes all commands of a round of the loop at once."""
+        """Send `command`, together with all others of this round of the loop: a write costs more than a command."""
         future = self._loop.create_future()
         if self._transport is None or self._transport.get_write_buffer_size() > _UNSENT:
             future.set_exception(LinkLost("the server takes no commands"))
             return future
-        self._transport.write(hiredis.pack_command(command))
+        if not self._unsent:
+            self._loop.call_soon(self._send)
+        self._unsent.append(hiredis.pack_command(command))
         self._awaited.append(future)
         return future
+
+    def _send(self) -> None:
+        if self._transport is not None:
+            self._transport.write(b"".join(self._unsent))
+        self._unsent.clear()
 
     def abort(self) -> None:
         """Close at once: what waits for a reply fails."""
