@@ -76,7 +76,8 @@ def _named(view: View, locks: Mapping[str, str]) -> View:
         line = lines.setdefault(label, Series(label, cell.series.strategy, colour, shape, dash))
         cells.append(replace(cell, series=line, line=line))
     series = tuple(lines.values())
-    return View(view.run, tuple(cells), series, view.axes, series, None)
+    # As lines of an axis all are shown: a leading lock without its other run would compare nothing.
+    return View(view.run, tuple(cells), series, view.axes, series, line_axis="run")
 
 
 def _colour(series: Series, taken: Mapping[str, str]) -> str:

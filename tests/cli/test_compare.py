@@ -54,6 +54,14 @@ def test_a_run_that_became_slower(pybench_inside, slower, tmp_path):
     assert "<th" in html
 
 
+def test_a_page_of_many_locks_shows_each_in_both_runs(pybench_inside, tmp_path):
+    run = str(ROOT / "results" / "redis-vs-postgres")
+    assert pybench_inside("compare", run, run, "--html", "page.html").code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert page.count('class="chip" aria-pressed="true"') == 20
+    assert 'aria-pressed="false" data-series' not in page
+
+
 def test_json_has_every_figure_of_every_cell(pybench_inside, slower):
     found = json.loads(pybench_inside("compare", str(REFERENCE), str(slower), "--json").out)
     assert found["paired"] is False
