@@ -21,10 +21,17 @@ def write_atomically(path: Path, data: bytes) -> None:
 
     Raises OSError, and leaves the old file in place.
     """
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file beside `path`, which takes its place at the end. An error leaves the old file in place."""
     # The name contains the process id, so that two processes do not write to the same temporary file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
-        temporary.write_bytes(data)
+        yield temporary
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):

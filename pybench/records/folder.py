@@ -14,15 +14,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pybench.errors import RecordError
-from pybench.records import histories, schema, tables
+from pybench.records import histories, tables
 from pybench.records.atomic import absolute, explained, remove_temporaries, write_atomically
 from pybench.records.manifest import MANIFEST, encode_manifest, read_manifest
 from pybench.records.run import Run
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 SUMMARY = "summary.csv"
 COMPLETE = "complete"
 CSV_DIGITS = "%.9g"
-LEVEL = 19
-"""Of zstd: a run's files are small, and are written once."""
 
 
 class RunFolder:
@@ -167,7 +163,7 @@ class RunFolder:
         run = Run.of(self.path, self._manifest, gathered)
         with explained(self.path):
             for name, file in tables.FILES.items():
-                write_atomically(self.path / file, _parquet(getattr(gathered, name)))
+                write_atomically(self.path / file, tables.parquet(getattr(gathered, name)))
             write_atomically(self.path / tables.VIOLATIONS, _json_lines(gathered.violations))
             summary = summary_csv(run)
             write_atomically(self.path / SUMMARY, summary.encode())
@@ -179,13 +175,6 @@ class RunFolder:
             if (self.path / tables.PARTS).exists():
                 shutil.rmtree(self.path / tables.PARTS)
         return replace(run, manifest=dict(self._manifest))
-
-
-def _parquet(table: pa.Table) -> bytes:
-    # Encoded in memory first, so that a full disk fails in one write with a clear error.
-    buffer = BytesIO()
-    pq.write_table(table.cast(schema.numbered(table.schema)), buffer, compression="zstd", compression_level=LEVEL)
-    return buffer.getvalue()
 
 
 def _json_lines(violations: pa.Table) -> bytes:

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +21,7 @@ from pybench import _core
 from pybench.analysis.terms import Terms
 from pybench.columns import EFFECT_COLUMNS
 from pybench.errors import RecordError
-from pybench.records.atomic import TEMPORARY_SUFFIX
+from pybench.records.atomic import replacing
 from pybench.records.tables import PARTS
 
 if TYPE_CHECKING:
@@ -66,16 +64,9 @@ def write_part(path: Path, recorded: Recorded, counts: Mapping[str, int], *, tri
     Raises OSError, and then leaves the recording in place.
     """
     lines = _core.RecordedLines(recorded["files"], recorded["window"], recorded["ended_ns"], dict(counts), trial)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
-    try:
-        with pa.CompressedOutputStream(str(temporary), "zstd") as out:
-            while piece := lines.next():
-                out.write(piece)
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    with replacing(path) as temporary, pa.CompressedOutputStream(str(temporary), "zstd") as out:
+        while piece := lines.next():
+            out.write(piece)
     for file in recorded["files"]:
         Path(file).unlink(missing_ok=True)
 
@@ -86,18 +77,11 @@ def gather(folder: Path) -> None:
     if not parts:
         return
     history = folder / HISTORY
-    temporary = history.with_name(f".{history.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
-    try:
-        with temporary.open("wb") as out:
-            for part in ([history] if history.exists() else []) + parts:
-                with part.open("rb") as source:
-                    while piece := source.read(PIECE_BYTES):
-                        out.write(piece)
-        temporary.replace(history)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    with replacing(history) as temporary, temporary.open("wb") as out:
+        for part in ([history] if history.exists() else []) + parts:
+            with part.open("rb") as source:
+                while piece := source.read(PIECE_BYTES):
+                    out.write(piece)
 
 
 def sources_of(folder: Path) -> Iterator[tuple[str, Iterator[bytes]]]:

@@ -16,7 +16,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -205,7 +205,7 @@ def _of_process(violation: Violation, placed: Placed, first_client: int) -> Viol
     for name in (*_TIMES, *_TIMES_OF_SECOND):
         if moved.get(name) is not None:
             moved[name] += placed.shift_ns
-    return moved  # type: ignore[return-value]
+    return cast("Violation", moved)
 
 
 def _timeline(placed: Sequence[Placed]) -> Columns:

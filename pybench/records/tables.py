@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ PARTS = "parts"
 PART_SUFFIX = ".arrow"
 FILES = {"trials": "trials.parquet", "latency": "latency.parquet", "timeline": "timeline.parquet"}
 VIOLATIONS = "violations.jsonl"
+LEVEL = 19
+"""Of zstd: a run's files are small, and are written once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def gather(folder: Path, manifest: Mapping[str, Any]) -> Tables:
     """
     with explained(folder):
         parts = _read_parts(folder)
-        files = {name: _read_parquet(folder / file) for name, file in FILES.items() if (folder / file).exists()}
+        files = {name: read_parquet(folder / file) for name, file in FILES.items() if (folder / file).exists()}
         violations = _read_violations(folder / VIOLATIONS) if (folder / VIOLATIONS).exists() else None
     fresh = _split(parts) if parts is not None else None
     replaced = _keys(fresh.trials) if fresh is not None else None
@@ -120,14 +123,23 @@ def _read_part(path: Path) -> pa.Table:
     return table.replace_schema_metadata(None)
 
 
-def _read_parquet(path: Path) -> pa.Table:
+def read_parquet(path: Path) -> pa.Table:
+    """The table in a Parquet file of a run. Raises OSError, and RecordError for a damaged or a newer file."""
     data = path.read_bytes()
     try:
         table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
         raise RecordError(f"{path} is damaged: {error}", hint="restore the file from a copy, or run again") from error
     schema.require_known(table.schema, str(path))
-    return table
+    return table.replace_schema_metadata(None)
+
+
+def parquet(table: pa.Table) -> bytes:
+    """`table` as a Parquet file with the schema number."""
+    # Encoded in memory first, so that a full disk fails in one write with a clear error.
+    buffer = BytesIO()
+    pq.write_table(table.cast(schema.numbered(table.schema)), buffer, compression="zstd", compression_level=LEVEL)
+    return buffer.getvalue()
 
 
 def _read_violations(path: Path) -> pa.Table:

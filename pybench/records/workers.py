@@ -8,15 +8,12 @@ Does not do: judging, or computing figures.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from pybench.errors import RecordError
-from pybench.records import schema
+from pybench.records import tables
 from pybench.records.atomic import explained, write_atomically
 
 WORKERS = "workers.parquet"
@@ -47,11 +44,9 @@ SCHEMA = pa.schema(
 
 def write(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write a row for each process. Raises RecordError."""
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema.numbered(SCHEMA))
-    buffer = BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=SCHEMA)
     with explained(folder):
-        write_atomically(folder / WORKERS, buffer.getvalue())
+        write_atomically(folder / WORKERS, tables.parquet(table))
 
 
 def read(folder: Path) -> pa.Table:
@@ -60,10 +55,4 @@ def read(folder: Path) -> pa.Table:
     with explained(folder):
         if not path.exists():
             return SCHEMA.empty_table()
-        data = path.read_bytes()
-    try:
-        table = pq.read_table(pa.BufferReader(data))
-    except (pa.ArrowException, OSError) as error:
-        raise RecordError(f"{path} is damaged: {error}", hint="restore the file from a copy, or run again") from error
-    schema.require_known(table.schema, str(path))
-    return table.replace_schema_metadata(None)
+        return tables.read_parquet(path)
