@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -12,6 +13,16 @@ DEFAULT_HOST = "http://127.0.0.1:8080"
 """Where `pybench serve` listens unless told otherwise."""
 
 TIMEOUT_S = 10.0
+
+
+def add_lock_strategy(parser: ArgumentParser) -> None:
+    """The option of scenarios that buy."""
+    parser.add_argument(
+        "--lock-strategy",
+        default="safe",
+        env_var="PYBENCH_LOCK_STRATEGY",
+        help="The lock around each purchase: none, naive, safe, or any strategy of the service.",
+    )
 
 
 class ServiceError(Exception):

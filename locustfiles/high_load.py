@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from _scenario import Plan, Scenario, Stage, Verdict
-from _service import Service
+from _service import Service, add_lock_strategy
 from _summary import Metrics, Threshold
 from locust import FastHttpUser, between, events, task
 
@@ -30,12 +30,7 @@ scenario = Scenario(
 @events.init_command_line_parser.add_listener
 def add_options(parser: ArgumentParser, **_: object) -> None:
     """Options of this scenario, and fields of the web UI."""
-    parser.add_argument(
-        "--lock-strategy",
-        default="safe",
-        env_var="PYBENCH_LOCK_STRATEGY",
-        help="The lock around each purchase: none, naive, safe, or any strategy of the service.",
-    )
+    add_lock_strategy(parser)
     limit = {"type": float, "metavar": "LIMIT"}
     parser.add_argument("--p95-ms", default=500, env_var="PYBENCH_P95_MS", help="Limit of the p95 in ms.", **limit)
     parser.add_argument("--p99-ms", default=1000, env_var="PYBENCH_P99_MS", help="Limit of the p99 in ms.", **limit)

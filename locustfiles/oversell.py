@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from _scenario import Plan, Scenario, Stage, Verdict
-from _service import Service
+from _service import Service, add_lock_strategy
 from _summary import Metrics, Threshold
 from locust import FastHttpUser, events, task
 from locust.exception import StopUser
@@ -22,12 +22,7 @@ scenario = Scenario("oversell", users={"full": 50, "short": 50}, settings=["lock
 @events.init_command_line_parser.add_listener
 def add_options(parser: ArgumentParser, **_: object) -> None:
     """Options of this scenario, and fields of the web UI."""
-    parser.add_argument(
-        "--lock-strategy",
-        default="safe",
-        env_var="PYBENCH_LOCK_STRATEGY",
-        help="The lock around each purchase: none, naive, safe, or any strategy of the service.",
-    )
+    add_lock_strategy(parser)
 
 
 class Buyer(FastHttpUser):

@@ -123,6 +123,11 @@ def judge(totals: Counts, terms: Terms, *, control_caught: bool) -> Judgement:
     return Judgement(verdict, reason, broken, bound)
 
 
+def broken_cells(trials: pd.DataFrame) -> set[str]:
+    """The ids of the cells in which a lock broke its promise."""
+    return {str(cell) for cell in trials.loc[trials["promise_broken"].fillna(value=False).astype(bool), "cell"]}
+
+
 def chances(totals: Counts, terms: Terms) -> int:
     """How often a broken lock could have shown a violation; the bound of SAFE follows from this count.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pybench.cli.options import AsJson
-from pybench.cli.output import data, data_json, say, shown_path
+from pybench.cli.output import data, data_json, write_file
 
 if TYPE_CHECKING:
     from pybench.analysis.between_runs import CellChange, FigureChange, RunChanges
@@ -49,7 +49,7 @@ def compare(
         data(changes_text(changes, *runs))
     for path, build in ((md, changes_markdown.build), (html, changes_page.build)):
         if path is not None:
-            _write(path, build(changes, *runs))
+            write_file(path, build(changes, *runs))
     return 0
 
 
@@ -64,15 +64,6 @@ def _share(text: str) -> float:
     if not 0 < share <= 10:
         raise InputError(f"--band: {text!r} is not a percentage", hint="use a band above 0% such as --band 5%")
     return share
-
-
-def _write(path: Path, text: str) -> None:
-    from pybench.records.atomic import absolute, explained, write_atomically
-
-    place = absolute(path)
-    with explained(place.parent):
-        write_atomically(place, text.encode("utf-8"))
-    say(f"written: {shown_path(place)}")
 
 
 def _object(changes: RunChanges, old: Run, new: Run) -> dict[str, Any]:

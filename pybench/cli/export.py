@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pybench.cli.output import data, say, shown_path
+from pybench.cli.output import data, write_file
 from pybench.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,12 +54,7 @@ def export(
     if out is None:
         data(text)
         return 0
-    from pybench.records.atomic import absolute, explained, write_atomically
-
-    place = absolute(out)
-    with explained(place.parent):
-        write_atomically(place, text.encode("utf-8"))
-    say(f"written: {shown_path(place)}")
+    write_file(out, text)
     return 0
 
 

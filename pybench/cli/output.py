@@ -78,6 +78,16 @@ def shown_path(path: Path) -> str:
     return f"./{shown}" if shown.startswith("-") else shown
 
 
+def write_file(path: Path, text: str) -> None:
+    """Write `text` to the file that a user named, and say so. Raises RecordError."""
+    from pybench.records.atomic import absolute, explained, write_atomically
+
+    place = absolute(path)
+    with explained(place.parent):
+        write_atomically(place, text.encode("utf-8"))
+    say(f"written: {shown_path(place)}")
+
+
 def data_console() -> Console:
     """A console that collects text for `data`: as wide as stdout, and styled if stdout is a terminal."""
     from rich.console import Console

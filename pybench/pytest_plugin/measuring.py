@@ -48,7 +48,7 @@ class LockBenchmark:
         if not benchmark.enabled:
             options["trials"] = 1
         if not {"redis", "postgres", "servers"} & options.keys():
-            options.update(self._servers.of(strategy))  # type: ignore[typeddict-item] # `redis` and `postgres`
+            options |= self._servers.of(strategy)
         run = _measured(self._folder, options)
         self._judge(run)
         (row,) = run.summary.to_dict("records")

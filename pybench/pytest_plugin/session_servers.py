@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pybench.strategies import CATALOGUE, ServerKind, parse_strategy
 
 if TYPE_CHECKING:
+    from pybench.matrix.options import Options
     from pybench.servers.postgres.supervisor import SupervisedPostgres
     from pybench.servers.redis.supervisor import SupervisedServer
 
@@ -22,7 +23,7 @@ class SessionServers:
         self._redis: list[SupervisedServer] = []
         self._postgres: list[SupervisedPostgres] = []
 
-    def of(self, strategy: str) -> dict[str, list[str]]:
+    def of(self, strategy: str) -> Options:
         """The addresses for the locks of `strategy`, as options of `pybench.run`; empty where the environment has one.
 
         A lock that needs replicas gets none: then `pybench.run` starts its servers. Raises BadValue or ServerError.
@@ -31,7 +32,7 @@ class SessionServers:
         entry = CATALOGUE[name]
         if entry.replicas(arguments):
             return {}
-        found: dict[str, list[str]] = {}
+        found: Options = {}
         kinds = entry.server_kinds or (ServerKind.REDIS,)
         if ServerKind.REDIS in kinds and not os.environ.get(ServerKind.REDIS.variable):
             found["redis"] = self._redis_urls(max(entry.servers_of_kind(ServerKind.REDIS, arguments), 1))

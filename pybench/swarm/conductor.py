@@ -67,6 +67,11 @@ class Test:
     """Whether it has been stopped: no site joins any more."""
     outcome: Outcome | None = None
 
+    @property
+    def running(self) -> list[Site]:
+        """The sites that are not over."""
+        return [site for site in self.sites.values() if not site.is_over]
+
     def tally(self) -> Tally:
         """What all sites have reported."""
         return summed(site.tally for site in self.sites.values())
@@ -157,8 +162,8 @@ class Conductor:
         site.take(message, time.time_ns())
         if site.state is State.LOST:
             site.state, site.left_ns = State.RUNNING, None
-        if site.wanted > site.clients:
-            self._note(room_sentence(self.test.prepared, site.clients, site.name))  # type: ignore[union-attr]
+        if site.wanted > site.clients and self.test is not None:
+            self._note(room_sentence(self.test.prepared, site.clients, site.name))
         if site.missed_plants:
             missed = ", ".join(site.missed_plants)
             self._note(f"the checker of {site.name} missed planted faults ({missed}): its counts prove nothing (VOID)")

@@ -14,7 +14,7 @@ from locust.runners import STATE_INIT, STATE_MISSING, STATE_RUNNING, STATE_SPAWN
 
 from pybench.errors import ServerError
 from pybench.swarm import messages
-from pybench.swarm.site import Origin, Site
+from pybench.swarm.site import Origin
 from pybench.swarm.starting import Starting
 
 if TYPE_CHECKING:
@@ -66,27 +66,16 @@ class Master(Starting):
             if test is None or test.outcome is not None:
                 return
             test.ends = True
-            for site in test.sites.values():
-                if not site.is_over:
-                    self.runner.send_message(messages.STOP, {"number": test.number}, site.id)
+            for site in test.running:
+                self.runner.send_message(messages.STOP, {"number": test.number}, site.id)
             until = time.monotonic() + END_WITHIN_S
-            while (left := self._left(test.sites.values())) and time.monotonic() < until:
+            while (left := test.running) and time.monotonic() < until:
                 for site in left:
                     if site.id not in self.runner.clients or self.runner.clients[site.id].state == STATE_MISSING:
                         gevent.sleep(0.2)  # Its last message may be on its way to us.
                         self.conductor.lost(site.id)
                 gevent.sleep(0.05)
             self.finish()
-
-    def quits(self, **_: object) -> None:
-        """The process ends."""
-        try:
-            self.stops()
-        finally:
-            self.conductor.close()
-
-    def _left(self, sites: Any) -> list[Site]:  # noqa: ANN401 - a view of a dictionary
-        return [site for site in sites if not site.is_over]
 
     def _assign(self, id_: str) -> None:
         """Give the worker its trial, if it has said where it runs, and has none."""
@@ -138,7 +127,7 @@ class Master(Starting):
             for id_, node in list(self.runner.clients.items()):
                 if id_ not in test.sites and node.state in ALIVE:
                     self._assign(id_)
-            for site in self._left(list(test.sites.values())):
+            for site in test.running:
                 node = self.runner.clients.get(site.id)
                 if node is None or node.state == STATE_MISSING:
                     self.conductor.lost(site.id)

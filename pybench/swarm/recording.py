@@ -105,7 +105,7 @@ def record(test: Test, problem: PybenchError | None, apart: Apart) -> Outcome:
     if not measured:
         reason = problem.message if problem is not None else "no process measured anything"
         return Outcome(run.path, None, reason, exits.first(errors or {Exit.OK}), run, {})
-    row: dict[str, Any] = dict(run.trials.iloc[0].items())  # type: ignore[arg-type]
+    row = {str(name): value for name, value in run.trials.iloc[0].items()}
     if trouble is not None:
         errors.add(trouble.error.exit)
     caught = controls_caught(test.folder.manifest["control"])

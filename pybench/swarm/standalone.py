@@ -48,13 +48,6 @@ class Standalone(Starting):
             self.load.stop(leaves=False)
             self.finish()
 
-    def quits(self, **_: object) -> None:
-        """The process ends."""
-        try:
-            self.stops()
-        finally:
-            self.conductor.close()
-
     def _ended(self, message: dict[str, Any]) -> None:
         self.conductor.ended(HERE, message)
         if message["part"] is None:

@@ -61,6 +61,17 @@ class Starting(ABC):
     def processes(self) -> int:
         """How many processes make load."""
 
+    @abstractmethod
+    def stops(self, **_: object) -> None:
+        """The test has stopped, or the process ends: judge the test, once."""
+
+    def quits(self, **_: object) -> None:
+        """The process ends."""
+        try:
+            self.stops()
+        finally:
+            self.conductor.close()
+
     def refusal(self, form: dict[str, str]) -> PybenchError | None:
         """Why a test with the fields of this `form` cannot start; None where it can."""
         users = form.get("user_count", "")

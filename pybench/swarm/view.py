@@ -70,7 +70,7 @@ def _rows(conductor: Conductor) -> Iterator[tuple[str, str]]:
 
 def _while_running(test: Test) -> Iterator[tuple[str, str]]:
     tally = test.tally()
-    recent = [site.recent for site in test.sites.values() if not site.is_over]
+    recent = [site.recent for site in test.running]
     now = sum(one.grants_per_s or 0.0 for one in recent)
     count = violations(tally.counters, _terms(test))
     seen = f"{plural(count, 'violation')} so far" if count else "no violation so far"

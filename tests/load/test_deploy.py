@@ -29,7 +29,7 @@ DOCKERFILE = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
 IGNORED = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 IMAGE = f"pybench:{PROJECT['version']}"
-SERVE = get_command(app).commands["serve"]  # type: ignore[attr-defined]
+SERVE = get_command(app).commands["serve"]
 KUBERNETES = "1.36"
 SPEC_OF_OPERATOR = {
     "annotations", "args", "env", "image", "imagePullPolicy", "imagePullSecrets", "labels", "locustfile", "master",

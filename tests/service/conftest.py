@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import OwnRedis, Running, serving
+from tests.service.running import OwnRedis, Running, serving, several_redis
 
 
 @pytest.fixture(scope="session")
@@ -19,10 +19,8 @@ def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
 
 @pytest.fixture(scope="session")
 def three_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[OwnRedis]]:
-    servers = [OwnRedis(tmp_path_factory.mktemp("redlock")) for _ in range(3)]
-    yield servers
-    for server in servers:
-        server.kill()
+    with several_redis(tmp_path_factory, "redlock", 3) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import redis
 
 from pybench.servers.redis import binaries
@@ -212,3 +213,14 @@ class OwnRedis:
                 return bool(client.ping())
         except redis.ConnectionError:
             return False
+
+
+@contextmanager
+def several_redis(folders: pytest.TempPathFactory, name: str, count: int) -> Iterator[list[OwnRedis]]:
+    """So many servers, each in a folder of its own."""
+    servers = [OwnRedis(folders.mktemp(name)) for _ in range(count)]
+    try:
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()

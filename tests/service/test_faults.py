@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import OwnRedis, Running, serving, whole_answer
+from tests.service.running import OwnRedis, Running, serving, several_redis, whole_answer
 from tests.waiting import wait_until
 
 LOST_S = 1.0
@@ -21,10 +21,8 @@ LOST_S = 1.0
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[OwnRedis]]:
     """A Redis and three for redlock, for the tests of this file to kill."""
-    servers = [OwnRedis(tmp_path_factory.mktemp("mortal")) for _ in range(4)]
-    yield servers
-    for server in servers:
-        server.kill()
+    with several_redis(tmp_path_factory, "mortal", 4) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from tools import manual_tables
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "results/README.md", ROOT / "deploy/README.md"])
 MANUAL = {page.name: page for page in ROOT.glob("docs/*.md")}
-COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = get_command(app).commands
 
 FENCE = re.compile(r"^```(?P<language>[\w-]*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 WORDS_AROUND = re.compile(r"[^\w\- ]")

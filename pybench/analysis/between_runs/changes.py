@@ -26,7 +26,7 @@ from pybench.analysis.between_runs.settings import Difference, differences
 from pybench.analysis.comparison.claims import axis_value
 from pybench.analysis.comparison.entrants import load_axes, lock_labels, set_by_stages
 from pybench.analysis.stats import number
-from pybench.analysis.verdicts import Verdict
+from pybench.analysis.verdicts import Verdict, broken_cells
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import missing, plural
 
@@ -148,7 +148,7 @@ def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> Run
             if of_old is not None and of_new is not None:
                 compared[str(after["cell"])] = of_old, of_new
     tested = change_figures(compared, band)
-    broken = [_broken(run) for run in (old, new)]
+    broken = [broken_cells(run.trials) for run in (old, new)]
     cells = []
     for before, after in matched.pairs:
         cell = str(after["cell"])
@@ -218,11 +218,6 @@ def _varied(rows: Sequence[Row]) -> list[str]:
 
 def _load(row: Row, axes: Sequence[str]) -> str:
     return say_conditions((axis, axis_value(row.get(axis))) for axis in axes)
-
-
-def _broken(run: Recorded) -> set[str]:
-    """The cells in which a lock broke its promise."""
-    return {str(cell) for cell in run.trials.loc[run.trials["promise_broken"].fillna(value=False).astype(bool), "cell"]}
 
 
 def _complete(run: Recorded) -> dict[str, pd.DataFrame]:

@@ -112,5 +112,5 @@ def _commits(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Differe
 
 def _say(value: object) -> str:
     if isinstance(value, bool):
-        return "on" if value else "off"
+        return "yes" if value else "no"
     return str(value)

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
 
-from pybench.analysis.verdicts import Verdict
+from pybench.analysis.verdicts import Verdict, broken_cells
 from pybench.numbers import missing
 from pybench.report.verdict_reasons import reasons
 from pybench.report.view import make_view
@@ -33,7 +33,7 @@ def build(run: Run) -> str:
     root = Xml.Element("testsuites", name=_text(f"pybench {name}"))
     verdicts = Xml.SubElement(root, "testsuite", name=_text(f"{name}: verdicts"))
     told = reasons(view)
-    broken = set(run.trials.loc[run.trials["promise_broken"].fillna(value=False).astype(bool), "cell"])
+    broken = broken_cells(run.trials)
     for cell in view.cells:
         _verdict(verdicts, name, cell, f"{cell.verdict}: {told[cell.id]}", is_broken=cell.id in broken)
     thresholds = Xml.SubElement(root, "testsuite", name=_text(f"{name}: thresholds"))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.verdicts import Verdict
 from pybench.columns import SUMMARY_FIGURES
+from pybench.matrix.conditions import say_conditions
 from pybench.numbers import missing
 from pybench.report import rules
 from pybench.report.view import make_view
@@ -61,12 +62,13 @@ def build(run: Run) -> str:
 
 def _benchmark(run: str, cell: CellView, rounds: Sequence[float]) -> dict[str, Any]:
     figures = {name: cell.row.get(name) for name in SUMMARY_FIGURES}
+    load = say_conditions(cell.conditions) or None
     return {
-        "group": _load(cell),
+        "group": load,
         "name": cell.name,
         "fullname": f"{run}::{cell.id}",
         "params": {column: value for column, value in cell.conditions if not missing(value)} or None,
-        "param": _load(cell),
+        "param": load,
         "extra_info": {
             "timer": TIMER,
             "unit": "s",
@@ -82,10 +84,6 @@ def _benchmark(run: str, cell: CellView, rounds: Sequence[float]) -> dict[str, A
         },
         "stats": statistics_of(rounds),
     }
-
-
-def _load(cell: CellView) -> str | None:
-    return cell.name.removeprefix(cell.series.label).removeprefix(" with ") or None
 
 
 def statistics_of(rounds: Sequence[float]) -> dict[str, Any]:
