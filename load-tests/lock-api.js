@@ -3,9 +3,9 @@
 //   k6 run load-tests/lock-api.js
 //   k6 run -e PYBENCH_RESOURCES=5 load-tests/lock-api.js
 //
-// A held lock (409) is an expected answer: the user waits for as long as Retry-After says, and tries again. So is 503
-// `Quorum not reached`, where several users hold some servers each; it has a threshold of its own, since lost servers
-// look the same. Each other status than 200 is an error.
+// A held lock (409) is an expected answer: the user waits for as long as Retry-After says, and tries again. 503
+// `Quorum not reached`, where too few servers replied, has a threshold of its own. Each other status than 200 is an
+// error.
 
 import http from 'k6/http';
 import { check, sleep } from 'k6';

@@ -2,9 +2,8 @@
 
 Run it with `locust -f locustfiles/lock_api.py --headless`; with `--resources 5` more attempts meet a held lock.
 A lock that another user holds is an expected answer (409), and counted as `locked`: the user waits for as long as
-`Retry-After` says, and tries again. So is 503 `Quorum not reached`, where several users hold some servers each; it is
-counted as `no_quorum`, and has a threshold of its own, since lost servers look the same. Each other status than 200 is
-an error.
+`Retry-After` says, and tries again. 503 `Quorum not reached`, where too few servers replied, is counted as `no_quorum`
+and has a threshold of its own. Each other status than 200 is an error.
 """
 
 from __future__ import annotations

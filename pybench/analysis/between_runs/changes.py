@@ -125,7 +125,12 @@ class RunChanges:
         if not self.cells:
             return "nothing to compare: no cell of the new run has the same lock and load as one of the old run"
         counts = Counter(one.effect for one in self.cells if one.effect is not None)
-        words = {Effect.SLOWER: "slower", Effect.FASTER: "faster", Effect.SAME: "the same", Effect.UNKNOWN: "unclear"}
+        words = {
+            Effect.SLOWER: "slower",
+            Effect.FASTER: "faster",
+            Effect.SAME: "the same",
+            Effect.UNKNOWN: "can't tell",
+        }
         told = [f"{counts[effect]:,} {word}" for effect, word in words.items() if counts[effect]]
         skipped = len(self.cells) - counts.total()
         told += [f"{skipped:,} not compared"] if skipped else []

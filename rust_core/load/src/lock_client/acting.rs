@@ -51,8 +51,8 @@ impl Engine {
             asking.end();
             return self.tell(&asking, Asked::Lock, Answer::NoRoom);
         };
-        let patience = asking.wanted.wait.max(self.reply_timeout);
-        self.slots.get(index).phase = Phase::Opening(now.after(patience));
+        let longest = asking.wanted.wait.max(self.reply_timeout);
+        self.slots.get(index).phase = Phase::Opening(now.after(longest));
         if self.can_begin(index) {
             self.begin(index, now);
         } else {
