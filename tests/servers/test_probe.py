@@ -167,9 +167,11 @@ def test_what_is_no_usable_redis_server_is_named(listener, text: bytes, told: st
 def test_facts_that_no_server_has_are_not_known(listener):
     def odd(connection: socket.socket) -> None:
         info = b"redis_version:7.2.4\r\nprocess_id:" + b"9" * 5000 + b"\r\nmaxmemory:-1"
-        for reply in (answers_info(info), b"", *[b"*2\r\n$1\r\nx\r\n$2\r\n\xff\xfe\r\n"] * 4, *[b":0\r\n", b"%0\r\n"]):
-            connection.sendall(reply)
-            connection.recv(4096)
+        config = b"*2\r\n$1\r\nx\r\n$2\r\n\xff\xfe\r\n"
+        # All replies at once: what one read holds, a command, half of one or several, is not ours to choose.
+        connection.sendall(answers_info(info) + config * 4 + b":0\r\n%0\r\n")
+        while connection.recv(4096):
+            pass
 
     facts = probe(listener(odd))
     assert (facts.version, facts.process_id, facts.maxmemory, facts.timeout_s) == ("7.2.4", None, None, None)
