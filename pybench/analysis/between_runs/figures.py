@@ -40,6 +40,11 @@ class Effect(StrEnum):
     SAME = "same"
     UNKNOWN = "can't tell"
 
+    @property
+    def is_good(self) -> bool:
+        """Whether the effect is an improvement."""
+        return self in (Effect.FASTER, Effect.LESS)
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigure:
