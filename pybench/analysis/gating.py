@@ -152,3 +152,8 @@ def least_slowdown(estimate: Estimate, cells: int, *, is_better_high: bool) -> f
     beyond = stdtrit(estimate.freedom, 1 - ERROR_RATE / cells / 2) + stdtrit(estimate.freedom, POWER)
     log = math.log1p(estimate.test.band) + float(beyond) * estimate.error
     return -math.expm1(-log) if is_better_high else math.expm1(log)
+
+
+def blocks_by_default(cells: int) -> int:
+    """Blocks of a round over so many cells: the more cells, the stricter is the test of each."""
+    return 24 + 4 * math.ceil(math.log(max(cells, 1), 4))

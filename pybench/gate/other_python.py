@@ -14,6 +14,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Collection, Mapping
@@ -79,6 +80,11 @@ class Environment:
             f"--base-python: there is no Python at {path}",
             hint="name the folder of a virtual environment, or the python in it",
         )
+
+    @classmethod
+    def of_this(cls, secrets: Collection[str]) -> Self:
+        """The environment of this process."""
+        return cls(Path(sys.executable), secrets, is_ours=True)
 
     def hello(self) -> dict[str, Any]:
         """The versions there, as a manifest has them. Raises InputError for a pybench that cannot run trials."""

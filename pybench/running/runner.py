@@ -103,13 +103,16 @@ class Runner:
                 raise
             return Ending.INTERRUPTED
         except ServerError:
-            # A started server that has ended gives the reason in its log, which is read by the check below.
-            time.sleep(END_NOTICED_S)
-            self.pool.check()
+            self.check_servers()
             raise
         finally:
             self.watch.run_ends()
         return Ending.COMPLETE
+
+    def check_servers(self) -> None:
+        """Raise ServerError, with the reason in its log, if a started server has ended by itself."""
+        time.sleep(END_NOTICED_S)
+        self.pool.check()
 
     def check(self, cells: Sequence[Cell]) -> None:
         """Check the servers, the checker and the locks of `cells`, before any of them is measured.
