@@ -35,9 +35,9 @@ def estimates(samples: Mapping[Hashable, LogRatios]) -> dict[Hashable, Estimate]
     """The mean log ratio of each of `samples` with its error. Each sample needs at least two blocks."""
     means, variances, freedom = {}, [], []
     for key, sample in samples.items():
-        means[key], variance, own = trimmed(np.asarray(sample.logs, dtype=np.float64))
+        means[key], variance, kept = trimmed(np.asarray(sample.logs, dtype=np.float64))
         variances.append(max(variance, sample.test.least_spread**2))
-        freedom.append(float(own))
+        freedom.append(float(kept))
     if not samples:
         return {}
     groups = [sample.group for sample in samples.values()]

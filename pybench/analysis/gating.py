@@ -19,8 +19,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from pybench.analysis.block_ratios import LogRatios, estimates, trimmed
 from pybench.analysis.between_runs.figures import FIGURES, SAME_LEVEL, ComparedFigure
+from pybench.analysis.block_ratios import LogRatios, estimates, trimmed
 from pybench.analysis.significance import ERROR_RATE, Estimate, Ratio, holm
 
 ENOUGH_BLOCKS = 4

@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from pybench.cli import compare, demo, doctor, export, gate, init, judge, plan, report, run, schema, serve, show, strategies
+from pybench.cli import (
+    compare,
+    demo,
+    doctor,
+    export,
+    gate,
+    init,
+    judge,
+    plan,
+    report,
+    run,
+    schema,
+    serve,
+    show,
+    strategies,
+)
 from pybench.cli.help import PromptGroup, SectionedCommand
 from pybench.cli.options import takes_matrix
 from pybench.exits import MEANINGS

@@ -45,9 +45,7 @@ def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
         say(f"- {turn_sentence(turned)}", style="red" if turned.turn is Turn.REGRESSION else "")
     if changes.cells:
         say("")
-        dropped = print_table(
-            console, changes.cells, _columns(changes.cells), lambda one: _STYLES.get(one.effect, "")
-        )
+        dropped = print_table(console, changes.cells, _columns(changes.cells), lambda one: _STYLES.get(one.effect, ""))
         say("")
         if dropped:
             say(f"not shown at this width: {', '.join(dropped)} (--json has all)", style="dim")

@@ -43,9 +43,7 @@ def print_table(
     return dropped
 
 
-def _fitting(
-    rows: Sequence[Row], columns: Sequence[Column[Row]], width: int
-) -> tuple[list[Column[Row]], list[str]]:
+def _fitting(rows: Sequence[Row], columns: Sequence[Column[Row]], width: int) -> tuple[list[Column[Row]], list[str]]:
     shown, dropped = list(columns), list[str]()
     while sum(column.width(rows) + GAP for column in shown) - GAP > width and not shown[-1].is_kept:
         dropped.insert(0, shown.pop().heading)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pybench.cli.options import AsJson, Postgres, Redis, Servers, Yes
-from pybench.cli.output import complain, data, data_json, say, shown_path, write_file
-from pybench.errors import InputError, PybenchError
-from pybench.exits import MEANINGS, Exit, first
+from pybench.cli.output import complain, data, say, shown_path
+from pybench.errors import InputError
+from pybench.exits import MEANINGS, Exit
 
 if TYPE_CHECKING:
     from pybench.gate.job import GateJob, GateOutcome

@@ -7,7 +7,7 @@ started servers are stopped. No regression by speed is answered without its conf
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +28,6 @@ from pybench.running.watch import Silent, Slot
 
 if TYPE_CHECKING:
     from pybench import _core
-    from pybench.core_specs import TrialSpec
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
     from pybench.planning.placement import Placement
@@ -138,7 +137,7 @@ class _Gate:
                 error = caught
         return self._outcome(error, is_whole=is_whole)
 
-    def _close(self, pools: Sequence[ServerPool]) -> None:
+    def _close(self, pools: Iterable[ServerPool]) -> None:
         with self.interrupts.shielded():
             for pool in pools:
                 pool.close()
@@ -223,8 +222,10 @@ class _Gate:
         from pybench.records import RunFolder, build_manifest
 
         matrix, sides = plan.matrix, self.job.sides
-        order = [[place for place, side in turns(matrix.seed, block, plan.cells) if side == gate["side"]]
-                 for block in range(1, self.blocks + 1)]
+        order = [
+            [place for place, side in turns(matrix.seed, block, plan.cells) if side == gate["side"]]
+            for block in range(1, self.blocks + 1)
+        ]
         manifest = build_manifest(
             name=matrix.name,
             seed=matrix.seed,
@@ -313,7 +314,7 @@ class _Gate:
         return {name: load(side.folder.path) for name, side in self.state.sides.items()}
 
     def _answer(self, runs: dict[str, Run]) -> GateAnswer:
-        return answer_of(*(runs[name] for name in SIDES), band=self.job.band)
+        return answer_of(runs[BASE], runs[HEAD], runs[AGAIN], self.job.band)
 
     def _outcome(self, error: PybenchError | None, *, is_whole: bool) -> GateOutcome:
         """Gather every folder, judge, and compute the exit code."""

@@ -24,9 +24,8 @@ SIDES = (BASE, HEAD, AGAIN)
 
 def turns(seed: int, block: int, cells: Sequence[Cell]) -> list[tuple[int, str]]:
     """The index of the cell and the side of each trial of a block, in order. Blocks count from 1."""
-    return [
-        (place, side) for place in block_order(seed, block, list(cells)) for side in _sides(seed, block, cells[place].id)
-    ]
+    places = block_order(seed, block, list(cells))
+    return [(place, side) for place in places for side in _sides(seed, block, cells[place].id)]
 
 
 def _sides(seed: int, block: int, cell: str) -> tuple[str, ...]:

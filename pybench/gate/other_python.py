@@ -10,6 +10,7 @@ and in no error.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
@@ -147,10 +148,8 @@ class Process:
         self._reader.join()
         for stream in (self._process.stdin, self._process.stdout, self._errors):
             if stream is not None:
-                try:
+                with contextlib.suppress(BrokenPipeError):
                     stream.close()
-                except BrokenPipeError:
-                    pass
 
     def send(self, do: str, spec: TrialSpec | None) -> None:
         """Send the request. A process that has ended already says why in `reply`."""
@@ -164,10 +163,8 @@ class Process:
     def stop(self) -> None:
         """End the trial early: the end of its stdin says so."""
         assert self._process.stdin is not None, "the process has a pipe"
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass
 
     def reply(self, limit_s: float) -> dict[str, Any]:
         """Wait for the reply. Raises InputError for a pybench that cannot take part, PybenchError without a reply."""
@@ -257,5 +254,6 @@ class OtherTrial:
             raise raised
         text = without(error["text"], self.environment.secrets)
         raise PybenchError(
-            f"a trial in {self.environment.python} failed: {text}", hint="run the gate again; pybench doctor looks at it"
+            f"a trial in {self.environment.python} failed: {text}",
+            hint="run the gate again; pybench doctor looks at it",
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pybench.analysis.between_runs.matching import match_cells
+from pybench.analysis.between_runs.matching import Row, match_cells
 from pybench.analysis.comparison.claims import axis_value
 from pybench.errors import InputError
 from pybench.gate.other_python import Environment
@@ -71,9 +71,7 @@ class Sides:
 def read_sides(asked: Asked) -> Sides:
     """Read both matrices. Raises InputError, RecordError."""
     head, head_text = _read(asked.head or asked.base, asked, asked.redis, asked.postgres)
-    base, base_text = _read(
-        asked.base, asked, asked.base_redis or asked.redis, asked.base_postgres or asked.postgres
-    )
+    base, base_text = _read(asked.base, asked, asked.base_redis or asked.redis, asked.base_postgres or asked.postgres)
     # One seed: the trials of a block have the same keys and holds on both sides. The head's times are those of both.
     base = base.model_copy(
         update={"seed": head.seed, "duration_ns": head.duration_ns, "warmup_ns": head.warmup_ns, "trials": head.trials}
@@ -143,7 +141,7 @@ def pair_cells(base: Sequence[Cell], head: Sequence[Cell], matrices: tuple[Matri
 
     Raises InputError where nothing is left to compare.
     """
-    rows = [[{"cell": cell.id, **cell.columns()} for cell in cells] for cells in (base, head)]
+    rows = [[_row(cell) for cell in cells] for cells in (base, head)]
     kinds = [{name: one.kind.value for name, one in matrix.backends.items()} for matrix in matrices]
     matched = match_cells(rows[0], rows[1], (kinds[0], kinds[1]))
     pairs = {str(new["cell"]): str(old["cell"]) for old, new in matched.pairs}
@@ -163,7 +161,11 @@ def pair_cells(base: Sequence[Cell], head: Sequence[Cell], matrices: tuple[Matri
     )
 
 
-def _by_load(rows: Sequence[Mapping[Any, Any]]) -> dict[tuple[object, ...], str]:
+def _row(cell: Cell) -> Row:
+    return dict([("cell", cell.id), *cell.columns().items()])
+
+
+def _by_load(rows: Sequence[Row]) -> dict[tuple[object, ...], str]:
     """The cell at each load that has exactly one."""
     found: dict[tuple[object, ...], list[str]] = {}
     for row in rows:

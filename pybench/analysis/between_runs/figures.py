@@ -91,8 +91,9 @@ def change_figures(
 ) -> dict[tuple[Hashable, str], tuple[Ratio, Effect]]:
     """Test all figures of all `cells`, of which each has the complete trials of the old and of the new run.
 
-    A `band` widens narrower equivalence bands to this share. `paired` says that the trials of a block are pairs. Returns the ratio and the effect by cell and column, for
-    figures with enough trials in both runs.
+    A `band` widens narrower equivalence bands to this share. `paired` says that the trials of a block are pairs.
+
+    Returns the ratio and the effect by cell and column, for figures with enough trials in both runs.
     """
     figures = [replace(one, test=replace(one.test, band=max(one.test.band, band or 0.0))) for one in FIGURES]
     estimates: dict[Hashable, Estimate] = {}

@@ -120,9 +120,10 @@ def answer_of(base: Recorded, head: Recorded, again: Recorded, band: float | Non
         if change.effect is None:
             continue
         cells = (change.old_cell, change.new_cell, change.new_cell)
-        figures = [by_block(of[cell], change.deciding) if cell in of else {} for of, cell in zip(trials, cells, strict=True)]
+        figures = [_by_block(of.get(cell), change.deciding) for of, cell in zip(trials, cells, strict=True)]
         common = sorted(set.intersection(*(set(figure) for figure in figures)))
-        for number, blocks in enumerate(([b for b in common if b <= of_first], [b for b in common if b > of_first])):
+        for number, is_first in enumerate((True, False)):
+            blocks = [block for block in common if (block <= of_first) is is_first]
             if blocks:
                 columns = [[figure[block] for block in blocks] for figure in figures]
                 rounds[number][change.new_cell] = Blocks(change.deciding, *columns)
@@ -140,6 +141,10 @@ def answer_of(base: Recorded, head: Recorded, again: Recorded, band: float | Non
 def _gate(run: Recorded) -> dict[str, Any]:
     gate: dict[str, Any] = run.manifest["gate"]
     return gate
+
+
+def _by_block(trials: pd.DataFrame | None, column: str) -> dict[int, float]:
+    return {} if trials is None else by_block(trials, column)
 
 
 def _by_cell(trials: pd.DataFrame) -> dict[str, pd.DataFrame]:
