@@ -20,15 +20,17 @@ from enum import StrEnum
 import numpy as np
 
 from pybench.analysis.between_runs.figures import FIGURES, SAME_LEVEL, ComparedFigure
-from pybench.analysis.block_ratios import LogRatios, estimates, trimmed
+from pybench.analysis.block_ratios import TRIMMED, LogRatios, estimates, trimmed
 from pybench.analysis.significance import ERROR_RATE, Estimate, Ratio, holm
 
 ENOUGH_BLOCKS = 4
 """With fewer blocks a round decides nothing."""
-POWER = 0.9
-"""How often a slowdown of the least size that a round can find is found."""
+POWER = 0.95
+"""How often one round finds a slowdown of the least size; both rounds find it in 9 of 10 jobs."""
 TRIAL_SHARE = 1.5
 """The variance of one block's log ratio in variances of a trial: one for the base, half of one for the head's two."""
+TRIMMED_COST = 1.06
+"""The variance of a trimmed mean of normal samples, in variances of their mean."""
 BY_COLUMN = {figure.column: figure for figure in FIGURES}
 
 
@@ -87,6 +89,8 @@ class Judged:
     finding: Finding
     least: float
     """The least slowdown that a round like this finds in 9 of 10 jobs, as a share."""
+    excluded: float
+    """A slowdown above this share is excluded by the interval."""
 
 
 def judge(cells: Mapping[str, Blocks], band: float | None = None) -> dict[str, Judged]:
@@ -111,7 +115,9 @@ def judge(cells: Mapping[str, Blocks], band: float | None = None) -> dict[str, J
         else:
             finding = Finding.SAME if _is_same(estimate) else Finding.UNKNOWN
         least = least_slowdown(estimate, len(large), is_better_high=blocks.is_better_high)
-        found[cell] = Judged(result.ratio, floors[cell], estimate.test.band, finding, least)
+        ratio = result.ratio
+        excluded = 1 - ratio.low if blocks.is_better_high else ratio.high - 1
+        found[cell] = Judged(ratio, floors[cell], estimate.test.band, finding, least, max(excluded, 0.0))
     return found
 
 
@@ -152,6 +158,19 @@ def least_slowdown(estimate: Estimate, cells: int, *, is_better_high: bool) -> f
     beyond = stdtrit(estimate.freedom, 1 - ERROR_RATE / cells / 2) + stdtrit(estimate.freedom, POWER)
     log = math.log1p(estimate.test.band) + float(beyond) * estimate.error
     return -math.expm1(-log) if is_better_high else math.expm1(log)
+
+
+def forecast(column: str, spread: float, *, blocks: int, cells: int, band: float | None = None) -> float:
+    """The least slowdown that a gate finds in 9 of 10 jobs, as a share, if trials vary by `spread`.
+
+    `spread` is the standard deviation of the logarithms of trials in one block.
+    """
+    figure = BY_COLUMN[column]
+    test = replace(figure.test, band=max(figure.test.band, band or 0.0))
+    kept = blocks - 2 * int(TRIMMED * blocks)
+    error = max(spread * math.sqrt(TRIAL_SHARE * TRIMMED_COST), test.least_spread) / math.sqrt(blocks)
+    estimate = Estimate(0.0, error, float(max(kept - 1, 1)), blocks, test)
+    return least_slowdown(estimate, cells, is_better_high=figure.up.is_good)
 
 
 def blocks_by_default(cells: int) -> int:

@@ -55,7 +55,7 @@ def compare(
 
 
 def share(text: str) -> float:
-    """`5%` as 0.05. Raises InputError."""
+    """The band `5%` as 0.05. Raises InputError."""
     from pybench.errors import InputError
 
     try:
@@ -97,11 +97,12 @@ def _cell(one: CellChange) -> dict[str, Any]:
         "new_verdict": one.new_verdict.value,
         "turn": None if one.turn is None else one.turn.value,
         "effect": None if one.effect is None else one.effect.value,
-        "figures": {change.figure.column: _figure(change) for change in one.figures},
+        "figures": {change.figure.column: figure_object(change) for change in one.figures},
     }
 
 
-def _figure(change: FigureChange) -> dict[str, Any]:
+def figure_object(change: FigureChange) -> dict[str, Any]:
+    """One figure of a cell as `--json` prints it."""
     ratio = change.ratio
     return {
         "old": change.old,

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pybench import exits
 from pybench.cli.options import AsJson, Postgres, Redis, Servers, Yes
-from pybench.cli.output import complain, data, say, shown_path
-from pybench.errors import InputError
+from pybench.cli.output import complain, say, shown_path
+from pybench.errors import PybenchError
 from pybench.exits import MEANINGS, Exit
 
 if TYPE_CHECKING:
+    from pybench.cli.gate_output import Outputs
     from pybench.gate.job import GateJob, GateOutcome
 
 BasePath = Annotated[Path, typer.Argument(metavar="BASE", help="A matrix file, or the folder of a run.")]
@@ -102,7 +104,9 @@ def gate(
     Exits 11 on a regression: a lock that is unsafe and was not, or one that is slower in a first round of trials and
     in a confirming round. Exits 21 if it can't tell, as without a base.
     """
+    from pybench.cli import gate_plan
     from pybench.cli.compare import share
+    from pybench.cli.gate_output import Outputs
     from pybench.gate.job import GateJob
     from pybench.gate.sides import WHAT_TO_GIVE, Asked, read_sides
 
@@ -121,17 +125,16 @@ def gate(
         seed=seed,
     )
     sides = read_sides(asked)
+    limits = None if band is None else share(band)
     if just_plan:
-        raise InputError("--plan comes soon")
+        return gate_plan.show(sides, limits, base, as_json=as_json)
+    outputs = Outputs(md=md, html=html, junit=junit, summary=summary, as_json=as_json)
     if not asked.names_a_base:
-        say("can't tell: base and head are the same, so there is nothing to compare")
+        outputs.write_undecided(sides.head.name)
         say(f"hint: {WHAT_TO_GIVE}")
         return _exits(Exit.UNDECIDED)
-    job = GateJob(sides, _command(), out, None if band is None else share(band))
-    outcome = _carried_out(job, yes=yes)
-    if outcome is None:
-        return Exit.INTERRUPTED
-    return _shown(outcome, as_json=as_json)
+    outcome = _carried_out(GateJob(sides, _command(), out, limits), yes=yes)
+    return Exit.INTERRUPTED if outcome is None else _shown(outcome, outputs, sides.head.name)
 
 
 def _command() -> list[str]:
@@ -156,18 +159,22 @@ def _carried_out(job: GateJob, *, yes: bool) -> GateOutcome | None:
     return None
 
 
-def _shown(outcome: GateOutcome, *, as_json: bool) -> int:
-    from pybench.cli.gate_table import gate_text
-
-    if outcome.answer is not None and not as_json:
-        data(gate_text(outcome.answer, outcome.runs["base"], outcome.runs["head"]))
+def _shown(outcome: GateOutcome, outputs: Outputs, name: str) -> int:
+    codes = {outcome.exit}
+    try:
+        outputs.write(outcome, name)
+    except PybenchError as error:
+        complain(error.message, hint=error.hint)
+        codes.add(error.exit)
     if outcome.error is not None:
         complain(outcome.error.message, hint=outcome.error.hint)
-    say(f"runs: {shown_path(outcome.folder)}")
-    return _exits(outcome.exit)
+    elif not outcome.is_whole:
+        complain("interrupted", hint="the trials so far are kept; a gate cannot be resumed: run it again")
+    say(f"runs of both sides: {shown_path(outcome.folder)}")
+    return _exits(exits.first(codes))
 
 
 def _exits(code: Exit) -> Exit:
-    if code not in (Exit.OK, Exit.INTERRUPTED, Exit.BAD_INPUT, Exit.SERVER_UNREACHABLE):
+    if code in (Exit.REGRESSION, Exit.UNDECIDED, Exit.GENERATOR_LATE, Exit.CONTROL_NOT_CAUGHT, Exit.THRESHOLD_MISSED):
         say(f"exit code {code.value}: {MEANINGS[code]}")
     return code

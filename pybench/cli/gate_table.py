@@ -13,7 +13,7 @@ from pybench.cli.fitted_table import Column, print_table
 from pybench.cli.output import data_console
 from pybench.numbers import NOT_AVAILABLE
 from pybench.report.changes_words import about, short_ratio, written
-from pybench.report.gate_words import interval, noise, notes, sentence
+from pybench.report.gate_words import excluded, interval, noise, notes, sentence
 
 if TYPE_CHECKING:
     from pybench.analysis.between_runs.gate_answer import GateAnswer, GateCell
@@ -72,6 +72,7 @@ def _columns(cells: Sequence[GateCell]) -> list[Column[GateCell]]:
         Column(f"head {figure}", deciding("new")),
         Column("ratio [interval]", lambda one: interval(one.first)),
         Column("noise", lambda one: noise(one.first)),
+        Column("excluded slowdown", lambda one: excluded(one.first)),
         *([Column("confirming round", lambda one: interval(one.second))] if any(one.second for one in cells) else []),
         *(
             Column(of.title, lambda one, column=of.column: short_ratio(one.change.figure(column)), left=True)  # type: ignore[misc]

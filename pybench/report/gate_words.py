@@ -38,6 +38,11 @@ def noise(judged: Judged | None) -> str:
     return NOT_AVAILABLE if judged is None else percent(judged.noise)
 
 
+def excluded(judged: Judged | None) -> str:
+    """The slowdown above which the interval of the round lies nowhere."""
+    return NOT_AVAILABLE if judged is None else f"above {percent(judged.excluded)}"
+
+
 def least(judged: Judged | None) -> str:
     """The least slowdown that the round finds in 9 of 10 jobs."""
     return NOT_AVAILABLE if judged is None else percent(judged.least)
@@ -57,8 +62,8 @@ def sentence(cell: GateCell) -> str:
         Finding.NOT_CONFIRMED: f"slower in the first round and not in the second, {title(cell)} {_rounds(cell)}",
         Finding.FASTER: f"faster, {title(cell)} {interval(cell.first)}",
         Finding.SAME: f"the same within {percent(cell.first.limit)}, {title(cell)} {interval(cell.first)}",
-        Finding.UNKNOWN: f"can't tell, {title(cell)} {interval(cell.first)}; a slowdown of {least(cell.first)} would "
-        "be found",
+        Finding.UNKNOWN: f"no regression found, {title(cell)} {interval(cell.first)}; slowdowns "
+        f"{excluded(cell.first)} are excluded",
     }
     return f"{change.name}: {texts[cell.finding]}"
 

@@ -100,9 +100,12 @@ class GateAnswer:
             return f"can't tell: {_first_of(lost)} no longer proved safe"
         if not self.judged:
             return "can't tell: no cell has enough trials of base and head that can be compared"
-        unknown = sum(one.finding is Finding.UNKNOWN for one in self.cells)
-        more = f"; can't tell for {plural(unknown, 'cell')} of {len(self.cells):,}" if unknown else ""
-        return f"pass: no regression in {plural(len(self.cells), 'cell')}{more}"
+        most = max(one.first.excluded for one in self.judged if one.first is not None)
+        every = "the cell" if len(self.judged) == 1 else "every cell"
+        return (
+            f"pass: no regression in {plural(len(self.judged), 'cell')}; a slowdown above {most:.1%} is excluded in "
+            f"{every}"
+        )
 
 
 def _first_of(cells: list[GateCell]) -> str:
