@@ -44,7 +44,7 @@ BasePostgres = Annotated[list[str] | None, _of_base("URL", "The base is this dat
 Trials = Annotated[
     str | None,
     _scheduled(
-        "N", "Blocks of each round, with 3 trials a cell.  [default: 24 to 44, the more the more cells there are]"
+        "N", "Blocks of each round, with 3 trials a cell.  [default: 28 to 68, the more the more cells there are]"
     ),
 ]
 Duration = Annotated[str | None, _scheduled("TIME", "Measured time of each trial.  [default: the matrix's]")]
