@@ -10,6 +10,7 @@ class Exit(IntEnum):
 
     OK = 0
     THRESHOLD_MISSED = 10
+    REGRESSION = 11
     PROMISE_BROKEN = 20
     UNDECIDED = 21
     CONTROL_NOT_CAUGHT = 22
@@ -26,8 +27,10 @@ MEANINGS = {
     Exit.BAD_INPUT: "bad input",
     Exit.SERVER_UNREACHABLE: "a server is not reachable",
     Exit.CONTROL_NOT_CAUGHT: "the checker missed a control or a planted fault, so the run proves nothing",
+    # Before 30 and 21: a cell that cannot be judged must not hide a regression of another one.
+    Exit.REGRESSION: "a regression",
     Exit.GENERATOR_LATE: "the load generator was late",
-    Exit.UNDECIDED: "a verdict is undecided",
+    Exit.UNDECIDED: "a verdict, or a gate, is undecided",
     Exit.THRESHOLD_MISSED: "a threshold was missed",
     Exit.OK: "ok",
 }

@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from pybench.cli import compare, demo, doctor, export, init, judge, plan, report, run, schema, serve, show, strategies
+from pybench.cli import (
+    compare,
+    demo,
+    doctor,
+    export,
+    gate,
+    init,
+    judge,
+    plan,
+    report,
+    run,
+    schema,
+    serve,
+    show,
+    strategies,
+)
 from pybench.cli.help import PromptGroup, SectionedCommand
 from pybench.cli.options import takes_matrix
 from pybench.exits import MEANINGS
@@ -34,6 +49,7 @@ app.command(cls=SectionedCommand)(takes_matrix(plan.plan))
 app.command(cls=SectionedCommand)(show.show)
 app.command(cls=SectionedCommand)(report.report)
 app.command(cls=SectionedCommand)(compare.compare)
+app.command(cls=SectionedCommand)(gate.gate)
 app.command(cls=SectionedCommand)(export.export)
 app.command(cls=SectionedCommand)(judge.judge)
 app.command(cls=SectionedCommand)(serve.serve)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.between_runs import Effect, Turn
 from pybench.analysis.between_runs.figures import FIGURES, THROUGHPUT
-from pybench.cli.output import UNBOUNDED, data_console, is_unbounded
+from pybench.cli.fitted_table import Column, print_table
+from pybench.cli.output import data_console
 from pybench.numbers import NOT_AVAILABLE
 from pybench.report.changes_words import about, cell_effect, notes, ratio_text, short_ratio, turn_sentence, written
 
@@ -21,20 +21,8 @@ if TYPE_CHECKING:
     from pybench.analysis.between_runs import CellChange, RunChanges
     from pybench.records import Run
 
-GAP = 2
 _UNBROKEN: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
 _STYLES = {Effect.FASTER: "green", Effect.SLOWER: "red", Effect.UNKNOWN: "dim", None: "dim"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    heading: str
-    text: Callable[[CellChange], str]
-    left: bool = False
-    is_kept: bool = False
-
-    def width(self, cells: Sequence[CellChange]) -> int:
-        return max(len(self.heading), *(len(self.text(one)) for one in cells))
 
 
 def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
@@ -57,14 +45,7 @@ def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
         say(f"- {turn_sentence(turned)}", style="red" if turned.turn is Turn.REGRESSION else "")
     if changes.cells:
         say("")
-        columns, dropped = _fitting(changes.cells, UNBOUNDED if is_unbounded() else console.width)
-        widths = [column.width(changes.cells) for column in columns]
-        headings = _line([column.heading for column in columns], columns, widths)
-        console.print(headings, style="bold", soft_wrap=True)
-        console.print("-" * (sum(widths) + GAP * (len(widths) - 1)), style="dim", soft_wrap=True)
-        for one in changes.cells:
-            line = _line([column.text(one) for column in columns], columns, widths)
-            console.print(line, style=_STYLES.get(one.effect, ""), soft_wrap=True)
+        dropped = print_table(console, changes.cells, _columns(changes.cells), lambda one: _STYLES.get(one.effect, ""))
         say("")
         if dropped:
             say(f"not shown at this width: {', '.join(dropped)} (--json has all)", style="dim")
@@ -75,7 +56,7 @@ def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
     return text.getvalue()
 
 
-def _columns(cells: Sequence[CellChange]) -> list[_Column]:
+def _columns(cells: Sequence[CellChange]) -> list[Column[CellChange]]:
     def figure(column: str, text: Callable[[Any], str]) -> Callable[[CellChange], str]:
         def of(one: CellChange) -> str:
             change = one.figure(column)
@@ -86,26 +67,11 @@ def _columns(cells: Sequence[CellChange]) -> list[_Column]:
     has_loads = any(one.load for one in cells)
     first = THROUGHPUT
     return [
-        _Column("lock", lambda one: one.lock, left=True, is_kept=True),
-        *([_Column("load", lambda one: one.load, left=True, is_kept=True)] if has_loads else []),
-        _Column("effect", cell_effect, left=True, is_kept=True),
-        _Column("old grants/s", figure(first, lambda change: written(change, change.old))),
-        _Column("new grants/s", figure(first, lambda change: written(change, change.new))),
-        _Column("ratio [interval]", figure(first, ratio_text)),
-        *(_Column(one.title, figure(one.column, short_ratio), left=True) for one in FIGURES if one.column != first),
+        Column("lock", lambda one: one.lock, left=True, is_kept=True),
+        *([Column("load", lambda one: one.load, left=True, is_kept=True)] if has_loads else []),
+        Column("effect", cell_effect, left=True, is_kept=True),
+        Column("old grants/s", figure(first, lambda change: written(change, change.old))),
+        Column("new grants/s", figure(first, lambda change: written(change, change.new))),
+        Column("ratio [interval]", figure(first, ratio_text)),
+        *(Column(one.title, figure(one.column, short_ratio), left=True) for one in FIGURES if one.column != first),
     ]
-
-
-def _fitting(cells: Sequence[CellChange], width: int) -> tuple[list[_Column], list[str]]:
-    columns, dropped = _columns(cells), list[str]()
-    while sum(column.width(cells) + GAP for column in columns) - GAP > width and not columns[-1].is_kept:
-        dropped.insert(0, columns.pop().heading)
-    return columns, dropped
-
-
-def _line(texts: Sequence[str], columns: Sequence[_Column], widths: Sequence[int]) -> str:
-    padded = [
-        text.ljust(width) if column.left else text.rjust(width)
-        for text, column, width in zip(texts, columns, widths, strict=True)
-    ]
-    return (" " * GAP).join(padded).rstrip()

@@ -33,8 +33,9 @@ def compare(
 ) -> int:
     """Compare two saved runs: verdicts first, then figures.
 
-    Cells are matched by lock and load. The runs were measured one after the other, so a difference may also come from
-    the machine: what else differs stands above the figures. Exits 0 whatever it finds.
+    Cells are matched by lock and load. Runs that were measured one after the other may also differ because of the
+    machine: what else differs stands above the figures. Exits 0 whatever it finds; pybench gate measures both sides in
+    one job and fails on a regression.
     """
     from pybench.analysis.between_runs import compare_runs
     from pybench.cli.changes_table import changes_text
@@ -42,7 +43,7 @@ def compare(
     from pybench.report import changes_markdown, changes_page
 
     runs = load(old), load(new)
-    changes = compare_runs(*runs, None if band is None else _share(band))
+    changes = compare_runs(*runs, None if band is None else share(band))
     if as_json:
         data_json(_object(changes, *runs))
     else:
@@ -53,8 +54,8 @@ def compare(
     return 0
 
 
-def _share(text: str) -> float:
-    """`5%` as 0.05. Raises InputError."""
+def share(text: str) -> float:
+    """The band `5%` as 0.05. Raises InputError."""
     from pybench.errors import InputError
 
     try:
@@ -77,7 +78,7 @@ def _object(changes: RunChanges, old: Run, new: Run) -> dict[str, Any]:
         "schema": SCHEMA,
         "old": run(old),
         "new": run(new),
-        "paired": False,
+        "paired": changes.paired,
         "headline": changes.headline,
         "differences": [{"what": one.what, "old": one.old, "new": one.new} for one in changes.differences],
         "cells": [_cell(one) for one in changes.cells],
@@ -96,11 +97,12 @@ def _cell(one: CellChange) -> dict[str, Any]:
         "new_verdict": one.new_verdict.value,
         "turn": None if one.turn is None else one.turn.value,
         "effect": None if one.effect is None else one.effect.value,
-        "figures": {change.figure.column: _figure(change) for change in one.figures},
+        "figures": {change.figure.column: figure_object(change) for change in one.figures},
     }
 
 
-def _figure(change: FigureChange) -> dict[str, Any]:
+def figure_object(change: FigureChange) -> dict[str, Any]:
+    """One figure of a cell as `--json` prints it."""
     ratio = change.ratio
     return {
         "old": change.old,

@@ -100,7 +100,8 @@ def line_of(slot: Slot, finished: Finished, total: int, labels: Mapping[str, str
 
 
 def _label(slot: Slot, labels: Mapping[str, str]) -> str:
-    return labels.get(slot.cell.id, slot.cell.id)
+    label = labels.get(slot.cell.id, slot.cell.id)
+    return f"{slot.side}: {label}" if slot.side else label
 
 
 _RATE = COLUMNS["grants_per_s"].format

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pybench import exits
 from pybench.cli.options import AsJson, Asked, Yes
-from pybench.errors import InputError
+from pybench.cli.output import complain, write_file
+from pybench.errors import InputError, PybenchError
+from pybench.exits import Exit
 
 if TYPE_CHECKING:
+    from pybench.records import Run
     from pybench.running.job import Job
 
 Out = Annotated[
@@ -32,6 +36,18 @@ History = Annotated[
         help="Keep each event of the trials, for pybench judge. Takes disk space.",
     ),
 ]
+Junit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", rich_help_panel="Record", help="Also write JUnit XML, as export --junit."),
+]
+Summary = Annotated[
+    bool,
+    typer.Option(
+        "--summary",
+        rich_help_panel="Record",
+        help="Also append the report and the thresholds to the GitHub job summary, $GITHUB_STEP_SUMMARY.",
+    ),
+]
 
 
 def run(
@@ -41,6 +57,8 @@ def run(
     out: Out = None,
     resume: Resume = None,
     history: History = False,
+    junit: Junit = None,
+    summary: Summary = False,
     as_json: AsJson = False,
 ) -> int:
     """Measure a matrix: progress, ranked table, report.
@@ -57,8 +75,29 @@ def run(
     from pybench.cli.outcome import carry_out_and_show
 
     job = _new_job(asked, out, history=history) if resume is None else _resumed_job(resume, asked, out, history=history)
-    code, _ = carry_out_and_show(job, consent=asking(yes=yes), as_json=as_json)
-    return code
+    code, outcome = carry_out_and_show(job, consent=asking(yes=yes), as_json=as_json)
+    if outcome is None:
+        return code
+    return exits.first({Exit(code), *_written_for_ci(outcome.run, junit, summary=summary)})
+
+
+def _written_for_ci(run: Run, junit: Path | None, *, summary: bool) -> set[Exit]:
+    """Write what a CI service shows; returns the exit codes of what could not be written."""
+    from pybench.cli.job_summary import append
+    from pybench.report import job_summary
+    from pybench.report.exports import junit as junit_file
+
+    codes = set()
+    for write in (
+        *((lambda: write_file(junit, junit_file.build(run)),) if junit is not None else ()),
+        *((lambda: append(job_summary.build(run)),) if summary else ()),
+    ):
+        try:
+            write()
+        except PybenchError as error:
+            complain(error.message, hint=error.hint)
+            codes.add(error.exit)
+    return codes
 
 
 def _new_job(asked: Asked, out: Path | None, *, history: bool) -> Job:

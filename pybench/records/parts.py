@@ -161,6 +161,20 @@ def merge(parts: Sequence[Placed], *, shared_keys: bool = False) -> TrialPart:
     )
 
 
+def with_tuples(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """`spec`, a trial's specification that was plain data, with the points of distributions as tuples again."""
+    return {
+        name: [tuple(point) for point in value]
+        if name == "points"
+        else with_tuples(value)
+        if isinstance(value, Mapping)
+        else [with_tuples(one) if isinstance(one, Mapping) else one for one in value]
+        if isinstance(value, list)
+        else value
+        for name, value in spec.items()
+    }
+
+
 def jain(grants: NDArray[Any]) -> float | None:
     """Jain's fairness index over the grants of clients, from 1/n to 1; None without a grant."""
     each = grants.astype(np.float64)

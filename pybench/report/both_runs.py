@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from pybench.analysis.between_runs import RunChanges
 
 SIDES = ("old", "new")
-_LOOKS = {"old": ("square", "longdash"), "new": ("circle", "solid")}
+_LOOKS = (("square", "longdash"), ("circle", "solid"))
 
 
-def both(changes: RunChanges, old: Run, new: Run) -> View:
-    """The view of the cells that both runs have, in the order of the new one."""
+def both(changes: RunChanges, old: Run, new: Run, names: tuple[str, str] = SIDES) -> View:
+    """The view of the cells that both runs have, in the order of the new one. `names` are those of the two runs."""
     parts = [
-        _renamed(old, {one.old_cell: one.new_cell for one in changes.cells}, "old"),
-        _renamed(new, {one.new_cell: one.new_cell for one in changes.cells}, "new"),
+        _renamed(old, {one.old_cell: one.new_cell for one in changes.cells}, names[0]),
+        _renamed(new, {one.new_cell: one.new_cell for one in changes.cells}, names[1]),
     ]
-    cells = [_id(side, one.new_cell) for one in changes.cells for side in SIDES]
+    cells = [_id(side, one.new_cell) for one in changes.cells for side in names]
     entries = {entry["id"]: entry for part in parts for entry in part.manifest["cells"]}
     manifest = {**new.manifest, "cells": [entries[cell] for cell in cells if cell in entries]}
     frames = {
@@ -36,7 +36,7 @@ def both(changes: RunChanges, old: Run, new: Run) -> View:
         for name in ("trials", "latency", "timeline", "violations", "summary")
     }
     view = make_view(Run(Path(), manifest, **frames))
-    return _named(view, {one.new_cell: one.lock for one in changes.cells})
+    return _named(view, {one.new_cell: one.lock for one in changes.cells}, names)
 
 
 def _id(side: str, cell: str) -> str:
@@ -62,8 +62,9 @@ def _renamed(run: Run, cells: Mapping[str, str], side: str) -> Run:
     return Run(run.path, {**run.manifest, "cells": entries}, **frames)
 
 
-def _named(view: View, locks: Mapping[str, str]) -> View:
+def _named(view: View, locks: Mapping[str, str], names: tuple[str, str]) -> View:
     """`view` with lines that are called "mutex, old" and "mutex, new"."""
+    looks = dict(zip(names, _LOOKS, strict=True))
     colours: dict[str, str] = {}
     lines: dict[str, Series] = {}
     cells = []
@@ -71,7 +72,7 @@ def _named(view: View, locks: Mapping[str, str]) -> View:
         side, _, plain = cell.id.partition(": ")
         lock = locks[plain]
         colour = colours.setdefault(lock, _colour(cell.series, colours))
-        shape, dash = _LOOKS[side]
+        shape, dash = looks[side]
         label = f"{lock}, {side}"
         line = lines.setdefault(label, Series(label, cell.series.strategy, colour, shape, dash))
         cells.append(replace(cell, series=line, line=line))

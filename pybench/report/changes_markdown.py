@@ -22,16 +22,22 @@ def build(changes: RunChanges, old: Run, new: Run) -> str:
     if changes.turns:
         parts.append("\n".join(f"- **{plain(turn_sentence(one))}**" for one in changes.turns))
     parts.append(f"Old: {plain(about(old))}.\nNew: {plain(about(new))}.")
-    if changes.differences:
-        rows = [table_row(["differs", "old", "new"]), table_row([":--"] * 3)]
-        rows += [table_row([plain(one.what), plain(one.old), plain(one.new)]) for one in changes.differences]
-        parts.append("\n".join(rows))
+    parts += differences(changes)
     if changes.cells:
         parts.append(_table(changes))
     if len(changes.cells) > SHOWN_ROWS:
         parts.append(f"{plural(len(changes.cells) - SHOWN_ROWS, 'further cell')} not shown.")
     parts.append(plain(" ".join(notes(changes))))
     return "\n\n".join(parts) + "\n"
+
+
+def differences(changes: RunChanges, names: tuple[str, str] = ("old", "new")) -> list[str]:
+    """What differs between the runs besides their figures, as a table; nothing where nothing does."""
+    if not changes.differences:
+        return []
+    rows = [table_row(["differs", *names]), table_row([":--"] * 3)]
+    rows += [table_row([plain(one.what), plain(one.old), plain(one.new)]) for one in changes.differences]
+    return ["\n".join(rows)]
 
 
 def _table(changes: RunChanges) -> str:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from pybench.analysis.between_runs.figures import FIGURES
 from pybench.report import run_facts
-from pybench.report.both_runs import both
+from pybench.report.both_runs import SIDES, both
 from pybench.report.changes_words import about, cell_effect, notes, ratio_text, turn_sentence, written
 from pybench.report.html import fill
 from pybench.report.page import Head, assemble, rendered_charts
@@ -23,7 +23,25 @@ def build(changes: RunChanges, old: Run, new: Run) -> str:
     """The whole page."""
     view = both(changes, old, new)
     answer = Markup(fill("changes.html", changes=changes, turns=[(one, turn_sentence(one)) for one in changes.turns]))
-    table = Markup(
+    return assemble(
+        view,
+        Head(f"{run_facts.run_name(new.manifest)}, compared", run_facts.when(new.manifest), ""),
+        Section("answer", "What changed", answer),
+        before=[settings(changes, old, new), Section("cells", "Cell by cell", table(changes), nav="Cells")],
+        charts=rendered_charts(view),
+        after=[],
+    )
+
+
+def settings(changes: RunChanges, old: Run, new: Run, names: tuple[str, str] = SIDES) -> Section:
+    """The two runs, and what differs between them."""
+    filled = fill("changes_settings.html", changes=changes, old=about(old), new=about(new), names=names)
+    return Section("settings", "The two runs", Markup(filled), nav="Runs")
+
+
+def table(changes: RunChanges) -> Markup:
+    """All figures of each cell."""
+    return Markup(
         fill(
             "changes_table.html",
             rows=[_row(one) for one in changes.cells],
@@ -31,18 +49,6 @@ def build(changes: RunChanges, old: Run, new: Run) -> str:
             has_loads=any(one.load for one in changes.cells),
             notes=notes(changes),
         )
-    )
-    settings = Markup(fill("changes_settings.html", changes=changes, old=about(old), new=about(new)))
-    return assemble(
-        view,
-        Head(f"{run_facts.run_name(new.manifest)}, compared", run_facts.when(new.manifest), ""),
-        Section("answer", "What changed", answer),
-        before=[
-            Section("settings", "The two runs", settings, nav="Runs"),
-            Section("cells", "Cell by cell", table, nav="Cells"),
-        ],
-        charts=rendered_charts(view),
-        after=[],
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RATIOS = "Ratios are the new figure divided by the old one, by geometric means over trials; figures are medians."
 UNPAIRED = "The two runs were measured one after the other: a difference may come from the machine, too."
+PAIRED = "Both sides were measured in turn in one job: their trials are compared block by block."
 TOO_FEW = f"Runs with fewer than {ENOUGH_BLOCKS} trials per cell are too few to compare figures."
 
 
@@ -66,7 +67,7 @@ def cell_effect(one: CellChange) -> str:
 
 def notes(changes: RunChanges) -> list[str]:
     """What a reader has to know besides the table."""
-    found = [RATIOS, UNPAIRED] if changes.cells else []
+    found = [RATIOS, PAIRED if changes.paired else UNPAIRED] if changes.cells else []
     compared = [one for one in changes.cells if one.effect is not None]
     if compared and all(change.ratio is None for one in compared for change in one.figures):
         found.append(TOO_FEW)

@@ -294,13 +294,14 @@ def _folder(
     )
     if job.history:
         manifest["history"] = True
-    folder = RunFolder.create(job.out or _new_folder(job.matrix.name), manifest)
+    folder = RunFolder.create(job.out or new_folder(job.matrix.name), manifest)
     begun.append(folder)
     folder.claim()
     return folder
 
 
-def _new_folder(name: str) -> Path:
+def new_folder(name: str) -> Path:
+    """A path below `results/` that does not exist yet, with the time in its name."""
     first = RESULTS / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     tries = (first, *(first.with_name(f"{first.name}-{n}") for n in range(2, 1000)))
     return next(path for path in tries if not path.exists())

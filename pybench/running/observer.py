@@ -38,6 +38,7 @@ from pybench.running.watch import Slot
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pybench.core_specs import TrialSpec
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
     from pybench.planning.placement import Placement
@@ -92,6 +93,9 @@ class Measured:
         return next((one for one in self.spent if isinstance(one, DatabaseSpent)), None)
 
 
+NewTrial = Callable[["TrialSpec"], _core.Trial]
+"""Makes a trial of its specification, as `Trial` does. A gate makes trials that run in a process of their own."""
+
 RunTrial = Callable[[_core.Trial], _core.TrialResult]
 """Runs a trial to its end, as `Trial.run` does. A program with an event loop runs it on another thread."""
 
@@ -108,13 +112,14 @@ class Observer:
         watch: Watch,
         interrupts: Interrupts,
         run: RunTrial = _core.Trial.run,
+        new_trial: NewTrial = _core.Trial,
     ) -> None:
         self.matrix = matrix
         self.pool = pool
         self.placement = placement
         self.watch = watch
         self.interrupts = interrupts
-        self._run = run
+        self._run, self._new_trial = run, new_trial
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.trials_begun = 0
         self.demands = largest(cells)
@@ -206,7 +211,7 @@ class Observer:
         self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int, stem: Path | None = None
     ) -> _core.Trial:
         recording = None if stem is None else recording_spec(slot.cell, trial=slot.block, stem=stem)
-        return _core.Trial(
+        return self._new_trial(
             trial_spec(
                 slot.cell,
                 [side.spec() for side in sides],

@@ -22,7 +22,7 @@ from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
 from pybench.records.tables import judged_row
 from pybench.running.controls import run_controls, run_plants, run_probes
-from pybench.running.observer import Baseline, Measured, Observer, RunTrial
+from pybench.running.observer import Baseline, Measured, NewTrial, Observer, RunTrial
 from pybench.running.preflight import use_locks
 from pybench.running.trial_servers import clear_killed_runs, clear_run, spent_calls, spent_cpu_us
 from pybench.running.watch import Finished, Slot
@@ -70,13 +70,14 @@ class Runner:
         watch: Watch,
         interrupts: Interrupts,
         run: RunTrial = _core.Trial.run,
+        new_trial: NewTrial = _core.Trial,
     ) -> None:
         self.plan = plan
         self.pool = pool
         self.folder = folder
         self.watch = watch
         self.interrupts = interrupts
-        self.observer = Observer(plan.matrix, plan.cells, pool, placement, watch, interrupts, run)
+        self.observer = Observer(plan.matrix, plan.cells, pool, placement, watch, interrupts, run, new_trial)
 
     def run(self) -> Ending:
         """Run every trial that the folder does not have yet.
@@ -94,7 +95,7 @@ class Runner:
             waiting = {slot.cell.id for slot in left}
             self.check([cell for cell in self.plan.cells if cell.id in waiting])
             for slot in left:
-                self._run_slot(slot)
+                self.run_slot(slot)
                 if self.interrupts.asked:
                     return Ending.INTERRUPTED
         except KeyboardInterrupt:
@@ -102,13 +103,16 @@ class Runner:
                 raise
             return Ending.INTERRUPTED
         except ServerError:
-            # A started server that has ended gives the reason in its log, which is read by the check below.
-            time.sleep(END_NOTICED_S)
-            self.pool.check()
+            self.check_servers()
             raise
         finally:
             self.watch.run_ends()
         return Ending.COMPLETE
+
+    def check_servers(self) -> None:
+        """Raise ServerError, with the reason in its log, if a started server has ended by itself."""
+        time.sleep(END_NOTICED_S)
+        self.pool.check()
 
     def check(self, cells: Sequence[Cell]) -> None:
         """Check the servers, the checker and the locks of `cells`, before any of them is measured.
@@ -202,17 +206,18 @@ class Runner:
             raise KeyboardInterrupt
         return measured.result
 
-    def _run_slot(self, slot: Slot) -> None:
+    def run_slot(self, slot: Slot) -> None:
         """Run and save one trial of the plan."""
         cell, matrix = slot.cell, self.plan.matrix
         servers = self.observer.servers(cell)
         before = throttled()
+        recording = self.folder.recording(cell.id, slot.block) if self.folder.manifest.get("history") else None
         measured = self.observer.observe(
             slot,
             servers,
             warmup_ns=matrix.warmup_ns,
             duration_ns=cell.window_ns(matrix.duration_ns),
-            stem=self.folder.recording(cell.id, slot.block) if self.folder.manifest.get("history") else None,
+            stem=recording,
         )
         since = throttled_since(before)
         database = measured.database
@@ -235,7 +240,8 @@ class Runner:
             trouble=measured.trouble,
             throttled=since,
         )
-        self.folder.add_trial(record, recorded=measured.result.recorded, trouble=measured.trouble)
+        recorded = None if recording is None else measured.result.recorded
+        self.folder.add_trial(record, recorded=recorded, trouble=measured.trouble)
         self.watch.trial_ends(slot, self._finished(record.row))
         if measured.trouble is not None:
             # Raised last, so that the trial is saved.

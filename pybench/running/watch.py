@@ -26,6 +26,8 @@ class Slot:
     block: int
     planned_s: float
     """Warm-up and window in seconds, without overhead."""
+    side: str = ""
+    """Of a job that measures several sides in turn: which of them this is."""
 
     @property
     def is_control(self) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from pybench import _core
-from pybench.records.parts import TrialPart
+from pybench.records.parts import TrialPart, with_tuples
 from pybench.swarm.tally import Tally
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Driver:
         Returns the faults planted in its checker, each with whether the checker found it. Raises RuntimeError after a
         fork, and ValueError for a specification that the core refuses.
         """
-        trial = _core.Trial(cast("TrialSpec", _with_tuples(assignment.spec)))
+        trial = _core.Trial(cast("TrialSpec", with_tuples(assignment.spec)))
         planted = self._apart(trial.planted)
         self.assignment, self.most_clients = assignment, 0
         self.follow(self._users)
@@ -150,17 +150,3 @@ class Driver:
         now_ns = time.monotonic_ns()
         elapsed_ns, self._drained_ns = now_ns - self._drained_ns, now_ns
         return Tally.drained(drained, elapsed_ns)
-
-
-def _with_tuples(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """`spec` with the points of distributions as tuples again, which messages turn into lists."""
-    return {
-        name: [tuple(point) for point in value]
-        if name == "points"
-        else _with_tuples(value)
-        if isinstance(value, Mapping)
-        else [_with_tuples(one) if isinstance(one, Mapping) else one for one in value]
-        if isinstance(value, list)
-        else value
-        for name, value in spec.items()
-    }

@@ -21,6 +21,7 @@ FLOORS = (
     "records",
     "report",
     "running",
+    "gate",
     "service",
     "doctor",
     "swarm",

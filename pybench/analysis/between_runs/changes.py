@@ -24,7 +24,7 @@ from pybench.analysis.between_runs.figures import (
 from pybench.analysis.between_runs.matching import Row, match_cells
 from pybench.analysis.between_runs.settings import Difference, differences
 from pybench.analysis.comparison.claims import axis_value
-from pybench.analysis.comparison.entrants import load_axes, lock_labels, set_by_stages
+from pybench.analysis.comparison.entrants import load_axes, lock_labels, lock_name, set_by_stages
 from pybench.analysis.stats import number
 from pybench.analysis.verdicts import Verdict, broken_cells
 from pybench.matrix.conditions import say_conditions
@@ -67,6 +67,8 @@ class Turn(StrEnum):
     """Another change, in which no lock became safe or unsafe."""
 
 
+BASE = "base"
+"""The side of a gate that its head is compared with."""
 _COMPARED = (Verdict.SAFE, Verdict.UNDECIDED)
 
 
@@ -87,6 +89,8 @@ class CellChange:
     """The effect on the figure that decides: grants/s in a closed loop, p99 in an open one. None: not compared."""
     figures: tuple[FigureChange, ...]
     """Empty where the figures are not compared."""
+    deciding: str = THROUGHPUT
+    """The column of the figure that decides."""
 
     @property
     def name(self) -> str:
@@ -108,6 +112,8 @@ class RunChanges:
     only_old: tuple[str, ...]
     """The cells that only the old run has."""
     only_new: tuple[str, ...]
+    paired: bool = False
+    """Whether both runs are sides of one gate, which measured them in turn: then their trials are pairs."""
 
     @property
     def turns(self) -> list[CellChange]:
@@ -141,7 +147,8 @@ class RunChanges:
 def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> RunChanges:
     """Compare two runs. A `band` widens narrower equivalence bands to this share."""
     rows: list[list[Row]] = [list(run.summary.to_dict("records")) for run in (old, new)]
-    matched = match_cells(rows[0], rows[1], (_kinds(old), _kinds(new)))
+    job = job_of(old.manifest, new.manifest)
+    matched = match_cells(rows[0], rows[1], (_kinds(old), _kinds(new)), job)
     newer = [row for _, row in matched.pairs]
     axes = _varied(newer)
     labels = lock_labels(newer) if newer else {}
@@ -152,20 +159,39 @@ def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> Run
             of_old, of_new = trials[0].get(str(before["cell"])), trials[1].get(str(after["cell"]))
             if of_old is not None and of_new is not None:
                 compared[str(after["cell"])] = of_old, of_new
-    tested = change_figures(compared, band)
+    tested = change_figures(compared, band, paired=job is not None)
     broken = [broken_cells(run.trials) for run in (old, new)]
     cells = []
     for before, after in matched.pairs:
         cell = str(after["cell"])
         found = {figure.column: tested.get((cell, figure.column)) for figure in FIGURES} if cell in compared else None
         newly_broken = cell in broken[1] and str(before["cell"]) not in broken[0]
-        cells.append(_change(before, after, labels[cell], _load(after, axes), found, newly_broken=newly_broken))
+        label = _label(before, after, labels[cell])
+        cells.append(_change(before, after, label, _load(after, axes), found, newly_broken=newly_broken))
     return RunChanges(
         cells=tuple(cells),
         differences=tuple(differences(old.manifest, new.manifest)),
         only_old=tuple(str(row["cell"]) for row in matched.only_old),
         only_new=tuple(str(row["cell"]) for row in matched.only_new),
+        paired=job is not None,
     )
+
+
+def job_of(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str] | None:
+    """The pairs of cells of two sides of one gate, by their manifests; None for runs of different jobs."""
+    sides = [manifest.get("gate") or {} for manifest in (old, new)]
+    if not sides[0] or sides[0].get("job") != sides[1].get("job") or sides[0].get("side") == sides[1].get("side"):
+        return None
+    pairs: dict[str, str] = dict(sides[0].get("pairs") or {})
+    if sides[0]["side"] == BASE:
+        return pairs
+    return {head: base for base, head in pairs.items()} if sides[1]["side"] == BASE else {}
+
+
+def _label(before: Row, after: Row, label: str) -> str:
+    """The lock; both locks where a gate compares one with another."""
+    was = lock_name(before)
+    return label if was == lock_name(after) else f"{was} -> {label}"
 
 
 def _change(
@@ -195,6 +221,7 @@ def _change(
         turn=turn,
         effect=next((one.effect for one in figures if one.figure.column == deciding), None),
         figures=tuple(figures),
+        deciding=deciding,
     )
 
 

@@ -1,23 +1,26 @@
-"""Whether the figures of a cell changed from one run to another: ratios of their trials, which are not paired.
+"""Whether the figures of a cell changed from one run to another: ratios of their trials.
 
-The trials of two runs ran at different times, so each figure has two samples. Logarithms of the trials are compared by
-the difference of their means, with a variance pooled from both runs and moderated over the cells. One correction covers
-all cells and figures; see `significance`.
+The trials of two runs usually ran at different times, so each figure has two samples. Logarithms of the trials are
+compared by the difference of their means, with a variance pooled from both runs and moderated over the cells. The two
+sides of a gate were measured in turn, so their trials are pairs, block by block; see `block_ratios`. One correction
+covers all cells and figures; see `significance`.
 
-Does not see what changed between the runs besides the lock: a busy machine slows all trials of one run.
+Does not see what changed between two runs besides the lock: a busy machine slows all trials of one run.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pybench.analysis import block_ratios
+from pybench.analysis.block_ratios import LogRatios
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.significance import Estimate, Ratio, Test, holm, prior
 from pybench.numbers import missing
@@ -39,6 +42,11 @@ class Effect(StrEnum):
     MORE = "more"
     SAME = "same"
     UNKNOWN = "can't tell"
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the effect is an improvement."""
+        return self in (Effect.FASTER, Effect.LESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +87,21 @@ class FigureChange:
 
 
 def change_figures(
-    cells: Mapping[Hashable, tuple[pd.DataFrame, pd.DataFrame]], band: float | None
+    cells: Mapping[Hashable, tuple[pd.DataFrame, pd.DataFrame]], band: float | None, *, paired: bool = False
 ) -> dict[tuple[Hashable, str], tuple[Ratio, Effect]]:
     """Test all figures of all `cells`, of which each has the complete trials of the old and of the new run.
 
-    A `band` widens narrower equivalence bands to this share. Returns the ratio and the effect by cell and column, for
-    figures with enough trials in both runs.
+    A `band` widens narrower equivalence bands to this share. `paired` says that the trials of a block are pairs.
+
+    Returns the ratio and the effect by cell and column, for figures with enough trials in both runs.
     """
     figures = [replace(one, test=replace(one.test, band=max(one.test.band, band or 0.0))) for one in FIGURES]
     estimates: dict[Hashable, Estimate] = {}
-    for figure in figures:
-        estimates |= _estimates(figure, cells)
+    if paired:
+        estimates = block_ratios.estimates({key: of for figure in figures for key, of in _pairs(figure, cells)})
+    else:
+        for figure in figures:
+            estimates |= _estimates(figure, cells)
     tested = holm(estimates)
     by_column = {figure.column: figure for figure in figures}
     found: dict[tuple[Hashable, str], tuple[Ratio, Effect]] = {}
@@ -126,6 +138,32 @@ def _estimates(
         error = math.sqrt(variance * (1 / len(old) + 1 / len(new)))
         mean = float(new.mean() - old.mean())
         found[cell, figure.column] = Estimate(mean, error, own + drawn, min(len(old), len(new)), figure.test)
+    return found
+
+
+def _pairs(
+    figure: ComparedFigure, cells: Mapping[Hashable, tuple[pd.DataFrame, pd.DataFrame]]
+) -> Iterator[tuple[Hashable, LogRatios]]:
+    """The log ratios of each cell that has the figure in enough blocks of both runs."""
+    for cell, runs in cells.items():
+        old, new = (by_block(trials, figure.column) for trials in runs)
+        blocks = sorted(old.keys() & new.keys())
+        if len(blocks) >= ENOUGH_BLOCKS:
+            logs = [math.log(new[block]) - math.log(old[block]) for block in blocks]
+            yield (cell, figure.column), LogRatios(logs, figure.test, figure.column)
+
+
+def by_block(trials: pd.DataFrame, column: str) -> dict[int, float]:
+    """The figure of each block, above 0. A figure of 0 has no ratio: then nothing is compared."""
+    if column not in trials:
+        return {}
+    found = {
+        int(block): float(value)
+        for block, value in zip(trials["block"], trials[column], strict=True)
+        if not missing(value)
+    }
+    if any(value <= 0 or not math.isfinite(value) for value in found.values()):
+        return {}
     return found
 
 

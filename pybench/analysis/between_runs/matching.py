@@ -1,7 +1,7 @@
 """Which cells of two runs are the same: those with the same lock under the same load.
 
 A cell is matched by its content: strategy, arguments, every axis and its backend. Ids are not compared, because another
-version may write them in another way.
+version may write them in another way. Only a gate names its pairs: there the lock may differ, under the same load.
 """
 
 from __future__ import annotations
@@ -28,25 +28,31 @@ class Matches:
 
 
 def match_cells(
-    old: Sequence[Row], new: Sequence[Row], kinds: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+    old: Sequence[Row],
+    new: Sequence[Row],
+    kinds: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+    known: Mapping[str, str] | None = None,
 ) -> Matches:
     """Match the cells of two summaries. `kinds` say for each run which kind of server a backend name stands for.
 
-    Cells whose backends have different names are matched where both are of one kind and nothing else fits.
+    Cells whose backends have different names are matched where both are of one kind and nothing else fits. `known` has
+    pairs of ids, of the old and the new run, that are matched whatever their content.
     """
     pairs: dict[int, Row] = {}
     left = list(range(len(new)))
     right = list(old)
+    known = known or {}
     passes: tuple[tuple[Callable[[Row], object], Callable[[Row], object]], ...] = (
-        (lambda row: row.get("backend"), lambda row: row.get("backend")),
-        (lambda row: _kind(row, kinds[0]), lambda row: _kind(row, kinds[1])),
+        (lambda row: known.get(str(row["cell"]), id(row)), lambda row: str(row["cell"])),
+        (lambda row: (row.get("backend"), _content(row)), lambda row: (row.get("backend"), _content(row))),
+        (lambda row: (_kind(row, kinds[0]), _content(row)), lambda row: (_kind(row, kinds[1]), _content(row))),
     )
     for of_old, of_new in passes:
         found: dict[object, list[Row]] = {}
         for row in right:
-            found.setdefault((of_old(row), _content(row)), []).append(row)
+            found.setdefault(of_old(row), []).append(row)
         for place in list(left):
-            alike = found.get((of_new(new[place]), _content(new[place])), [])
+            alike = found.get(of_new(new[place]), [])
             # With two candidates of one kind nothing says which of them it was.
             if len(alike) == 1:
                 pairs[place] = alike.pop()

@@ -17,6 +17,9 @@ from pybench.report.verdict_reasons import reasons
 from pybench.report.view import make_view
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pybench.analysis.thresholds import ThresholdResult
     from pybench.records import Run
     from pybench.report.view import CellView
 
@@ -30,38 +33,53 @@ def build(run: Run) -> str:
     """The whole file."""
     view = make_view(run)
     name = str(run.manifest.get("name") or "run")
-    root = Xml.Element("testsuites", name=_text(f"pybench {name}"))
-    verdicts = Xml.SubElement(root, "testsuite", name=_text(f"{name}: verdicts"))
+    root = Xml.Element("testsuites", name=text(f"pybench {name}"))
+    verdicts = Xml.SubElement(root, "testsuite", name=text(f"{name}: verdicts"))
     told = reasons(view)
     broken = broken_cells(run.trials)
     for cell in view.cells:
         _verdict(verdicts, name, cell, f"{cell.verdict}: {told[cell.id]}", is_broken=cell.id in broken)
-    thresholds = Xml.SubElement(root, "testsuite", name=_text(f"{name}: thresholds"))
-    for result in run.thresholds:
+    add_thresholds(root, name, run.thresholds)
+    return document(root)
+
+
+def add_thresholds(root: Xml.Element, name: str, results: Sequence[ThresholdResult]) -> None:
+    """Add a suite with a case for each result; none without thresholds."""
+    if not results:
+        return
+    suite = Xml.SubElement(root, "testsuite", name=text(f"{name}: thresholds"))
+    for result in results:
         case = Xml.SubElement(
-            thresholds, "testcase", classname=_text(f"{name}.{result.threshold.text}"), name=_text(result.cell or "")
+            suite, "testcase", classname=text(f"{name}.{result.threshold.text}"), name=text(result.cell or "")
         )
         if not result.passed:
-            figure = "no figure" if result.figure is None else f"{result.figure:g}"
-            Xml.SubElement(case, "failure", message=_text(f"{result.threshold.text}: {figure}"))
-    for suite in (verdicts, thresholds):
+            Xml.SubElement(case, "failure", message=text(threshold_sentence(result)))
+
+
+def threshold_sentence(result: ThresholdResult) -> str:
+    """A threshold with the figure that it was compared with."""
+    figure = "no figure" if result.figure is None else f"{result.figure:g}"
+    return f"{result.threshold.text}: {figure}"
+
+
+def document(root: Xml.Element) -> str:
+    """The whole file; the cases of each suite are counted."""
+    for suite in root:
         _count(suite)
-    if not len(thresholds):
-        root.remove(thresholds)
     Xml.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
 def _verdict(suite: Xml.Element, run: str, cell: CellView, reason: str, *, is_broken: bool) -> None:
-    case = Xml.SubElement(suite, "testcase", classname=_text(f"{run}.{cell.series.label}"), name=_text(cell.name))
+    case = Xml.SubElement(suite, "testcase", classname=text(f"{run}.{cell.series.label}"), name=text(cell.name))
     properties = Xml.SubElement(case, "properties")
     for column in ("verdict", *FIGURES):
         value = cell.row.get(column)
         if not missing(value):
-            Xml.SubElement(properties, "property", name=column, value=_text(value))
+            Xml.SubElement(properties, "property", name=column, value=text(value))
     outcome = "failure" if is_broken else _OUTCOMES.get(cell.verdict)
     if outcome is not None:
-        Xml.SubElement(case, outcome, message=_text(reason))
+        Xml.SubElement(case, outcome, message=text(reason))
 
 
 def _count(suite: Xml.Element) -> None:
@@ -70,5 +88,6 @@ def _count(suite: Xml.Element) -> None:
         suite.set(name, str(len(suite.findall(f"./testcase/{kind}"))))
 
 
-def _text(value: object) -> str:
+def text(value: object) -> str:
+    """`value` as XML can hold it."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", f"{value:g}" if isinstance(value, float) else str(value))

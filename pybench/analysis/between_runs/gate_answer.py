@@ -1,0 +1,155 @@
+"""The answer of a gate, from the records of its sides alone.
+
+Verdicts come first: a lock that became unsafe is a regression at once, since a violation is evidence and no estimate.
+Speed is judged in two rounds, see `gating`: by grants/s in a closed loop, by p99 in an open one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from pybench.analysis import gating
+from pybench.analysis.between_runs.changes import CellChange, Recorded, RunChanges, Turn, compare_runs
+from pybench.analysis.between_runs.figures import by_block
+from pybench.analysis.gating import Blocks, Finding, Judged
+from pybench.numbers import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Outcome(StrEnum):
+    """The answer in a word."""
+
+    REGRESSION = "regression"
+    PASS = "pass"
+    UNKNOWN = "can't tell"
+
+
+@dataclass(frozen=True, slots=True)
+class GateCell:
+    """One cell of a gate."""
+
+    change: CellChange
+    """Verdicts and all figures, over both rounds."""
+    finding: Finding | None
+    """None where the speed is not judged, because a side is unsafe or void."""
+    first: Judged | None
+    """None with too few blocks that have the figure on all sides."""
+    second: Judged | None
+    """The confirming round, where there was one."""
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether this cell fails the gate."""
+        return self.change.turn is Turn.REGRESSION or self.finding is Finding.SLOWER
+
+    @property
+    def word(self) -> str:
+        """The result in a word or two."""
+        if self.change.turn is Turn.REGRESSION:
+            return "unsafe"
+        return "not judged" if self.finding is None else self.finding.value
+
+
+@dataclass(frozen=True, slots=True)
+class GateAnswer:
+    """What a gate found."""
+
+    cells: tuple[GateCell, ...]
+    changes: RunChanges
+    """Base and head compared, all trials of both rounds."""
+
+    @property
+    def regressions(self) -> list[GateCell]:
+        """The cells that fail the gate, those that became unsafe first."""
+        found = [one for one in self.cells if one.is_regression]
+        return sorted(found, key=lambda one: one.change.turn is not Turn.REGRESSION)
+
+    @property
+    def judged(self) -> list[GateCell]:
+        """The cells whose speed was judged."""
+        return [one for one in self.cells if one.first is not None]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The answer in a word: a gate that judged nothing can't tell."""
+        if self.regressions:
+            return Outcome.REGRESSION
+        lost = any(one.change.turn is Turn.LOST for one in self.cells)
+        return Outcome.PASS if self.judged and not lost else Outcome.UNKNOWN
+
+    @property
+    def suspects(self) -> list[str]:
+        """The head's cells that were slower in the first round."""
+        return [one.change.new_cell for one in self.judged if one.first and one.first.finding is Finding.SLOWER]
+
+    @property
+    def headline(self) -> str:
+        """One sentence."""
+        unsafe = [one for one in self.regressions if one.change.turn is Turn.REGRESSION]
+        slower = [one for one in self.regressions if one.change.turn is not Turn.REGRESSION]
+        told = [f"{_first_of(unsafe)} became unsafe"] if unsafe else []
+        told += [f"{_first_of(slower)} became slower"] if slower else []
+        if told:
+            return f"regression: {', and '.join(told)}"
+        lost = [one for one in self.cells if one.change.turn is Turn.LOST]
+        if lost:
+            return f"can't tell: {_first_of(lost)} no longer proved safe"
+        if not self.judged:
+            return "can't tell: no cell has enough trials of base and head that can be compared"
+        most = max(one.first.excluded for one in self.judged if one.first is not None)
+        every = "the cell" if len(self.judged) == 1 else "every cell"
+        return (
+            f"pass: no regression in {plural(len(self.judged), 'cell')}; a slowdown above {most:.1%} is excluded in "
+            f"{every}"
+        )
+
+
+def _first_of(cells: list[GateCell]) -> str:
+    others = f" and {plural(len(cells) - 1, 'other cell')}" if len(cells) > 1 else ""
+    return f"{cells[0].change.name}{others}"
+
+
+def answer_of(base: Recorded, head: Recorded, again: Recorded, band: float | None = None) -> GateAnswer:
+    """Judge the sides of one gate. A `band` widens narrower equivalence bands to this share."""
+    changes = compare_runs(base, head, band)
+    of_first = int(_gate(head)["blocks"])
+    trials = [_by_cell(run.trials) for run in (base, head, again)]
+    rounds: list[dict[str, Blocks]] = [{}, {}]
+    for change in changes.cells:
+        if change.effect is None:
+            continue
+        cells = (change.old_cell, change.new_cell, change.new_cell)
+        figures = [_by_block(of.get(cell), change.deciding) for of, cell in zip(trials, cells, strict=True)]
+        common = sorted(set.intersection(*(set(figure) for figure in figures)))
+        for number, is_first in enumerate((True, False)):
+            blocks = [block for block in common if (block <= of_first) is is_first]
+            if blocks:
+                columns = [[figure[block] for block in blocks] for figure in figures]
+                rounds[number][change.new_cell] = Blocks(change.deciding, *columns)
+    first = gating.judge(rounds[0], band)
+    # Holm's correction covers the suspects, whichever of them were interrupted.
+    second = gating.judge({cell: rounds[1][cell] for cell in gating.suspects(first) if cell in rounds[1]}, band)
+    found = []
+    for change in changes.cells:
+        cell = change.new_cell
+        finding = None if change.effect is None else gating.decided(cell, first, second)
+        found.append(GateCell(change, finding, first.get(cell), second.get(cell)))
+    return GateAnswer(tuple(found), changes)
+
+
+def _gate(run: Recorded) -> dict[str, Any]:
+    gate: dict[str, Any] = run.manifest["gate"]
+    return gate
+
+
+def _by_block(trials: pd.DataFrame | None, column: str) -> dict[int, float]:
+    return {} if trials is None else by_block(trials, column)
+
+
+def _by_cell(trials: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    complete = trials[trials["status"] == "complete"]
+    return {str(cell): rows for cell, rows in complete.groupby("cell", sort=False)}

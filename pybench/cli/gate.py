@@ -1,0 +1,180 @@
+"""`pybench gate`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pybench import exits
+from pybench.cli.options import AsJson, Postgres, Redis, Servers, Yes
+from pybench.cli.output import complain, say, shown_path
+from pybench.errors import PybenchError
+from pybench.exits import MEANINGS, Exit
+
+if TYPE_CHECKING:
+    from pybench.cli.gate_output import Outputs
+    from pybench.gate.job import GateJob, GateOutcome
+
+BasePath = Annotated[Path, typer.Argument(metavar="BASE", help="A matrix file, or the folder of a run.")]
+
+
+def _of_base(metavar: str, help_: str) -> Any:  # noqa: ANN401 - an option's description is typer's own
+    return typer.Option(metavar=metavar, rich_help_panel="The base", help=help_)
+
+
+def _scheduled(metavar: str, help_: str) -> Any:  # noqa: ANN401 - an option's description is typer's own
+    return typer.Option(metavar=metavar, rich_help_panel="Schedule", help=help_)
+
+
+def _output(metavar: str, help_: str) -> Any:  # noqa: ANN401 - an option's description is typer's own
+    return typer.Option(metavar=metavar, rich_help_panel="Output", help=help_)
+
+
+Head = Annotated[
+    Path | None, _of_base("MATRIX", "The matrix of the head, if it is not that of BASE: a file or a run folder.")
+]
+BasePython = Annotated[
+    Path | None, _of_base("VENV", "The base is the pybench of this environment: its folder, or its python.")
+]
+BaseRedis = Annotated[list[str] | None, _of_base("URL", "The base is this Redis server. Repeat it as --redis.")]
+BasePostgres = Annotated[list[str] | None, _of_base("URL", "The base is this database.")]
+Trials = Annotated[
+    str | None,
+    _scheduled(
+        "N", "Blocks of each round, with 3 trials a cell.  [default: 24 to 44, the more the more cells there are]"
+    ),
+]
+Duration = Annotated[str | None, _scheduled("TIME", "Measured time of each trial.  [default: the matrix's]")]
+Warmup = Annotated[str | None, _scheduled("TIME", "Warm-up before the measured time.  [default: the matrix's]")]
+Seed = Annotated[str | None, _scheduled("N", "Same seed: same keys, holds and order.  [default: the matrix's]")]
+Band = Annotated[
+    str | None, _scheduled("PERCENT", "Slowdowns up to this share are none.  [default: 3% for grants/s, 10% for p99]")
+]
+JustPlan = Annotated[
+    bool, typer.Option("--plan", rich_help_panel="Schedule", help="Only say how many trials it takes, and how long.")
+]
+Out = Annotated[
+    Path | None, _output("DIR", "Folder for the run folders of both sides.  [default: results/NAME-gate-TIME]")
+]
+Markdown = Annotated[Path | None, typer.Option("--md", metavar="FILE", rich_help_panel="Output", help="As Markdown.")]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", rich_help_panel="Output", help="As a page with the charts of both sides."),
+]
+Junit = Annotated[Path | None, _output("FILE", "As JUnit XML: a case a cell, and a case a threshold.")]
+Summary = Annotated[
+    bool,
+    typer.Option("--summary", rich_help_panel="Output", help="Append to the GitHub job summary, $GITHUB_STEP_SUMMARY."),
+]
+
+
+def gate(
+    base: BasePath,
+    *,
+    head: Head = None,
+    base_python: BasePython = None,
+    base_redis: BaseRedis = None,
+    base_postgres: BasePostgres = None,
+    trials: Trials = None,
+    duration: Duration = None,
+    warmup: Warmup = None,
+    seed: Seed = None,
+    band: Band = None,
+    just_plan: JustPlan = False,
+    redis: Redis = None,
+    postgres: Postgres = None,
+    servers: Servers = "auto",
+    yes: Yes = False,
+    out: Out = None,
+    md: Markdown = None,
+    html: Html = None,
+    junit: Junit = None,
+    summary: Summary = False,
+    as_json: AsJson = False,
+) -> int:
+    """Fail if a lock became slower or unsafe: for CI.
+
+    Measures the base and the head in turn, block by block, on this machine. The head is the matrix of BASE, by this
+    pybench, on the servers of the matrix. The base differs in one thing: another environment, another server, or with
+    --head another matrix.
+
+    Exits 11 on a regression: a lock that is unsafe and was not, or one that is slower in a first round of trials and
+    in a confirming round. Exits 21 if it can't tell, as without a base.
+    """
+    from pybench.cli import gate_plan
+    from pybench.cli.compare import share
+    from pybench.cli.gate_output import Outputs
+    from pybench.gate.job import GateJob
+    from pybench.gate.sides import WHAT_TO_GIVE, Asked, read_sides
+
+    asked = Asked(
+        base=base,
+        head=head,
+        base_python=base_python,
+        base_redis=base_redis or (),
+        base_postgres=base_postgres or (),
+        redis=redis or (),
+        postgres=postgres or (),
+        servers=servers,
+        trials=trials,
+        duration=duration,
+        warmup=warmup,
+        seed=seed,
+    )
+    sides = read_sides(asked)
+    limits = None if band is None else share(band)
+    if just_plan:
+        return gate_plan.show(sides, limits, base, as_json=as_json)
+    outputs = Outputs(md=md, html=html, junit=junit, summary=summary, as_json=as_json)
+    if not asked.names_a_base:
+        outputs.write_undecided(sides.head.name)
+        say(f"hint: {WHAT_TO_GIVE}")
+        return _exits(Exit.UNDECIDED)
+    outcome = _carried_out(GateJob(sides, _command(), out, limits), yes=yes)
+    return Exit.INTERRUPTED if outcome is None else _shown(outcome, outputs, sides.head.name)
+
+
+def _command() -> list[str]:
+    from pybench.cli.command import repeating
+
+    return repeating(sys.argv[1:])
+
+
+def _carried_out(job: GateJob, *, yes: bool) -> GateOutcome | None:
+    """None where the user ended it before there was an outcome."""
+    from pybench.cli.consent import asking
+    from pybench.cli.live import watch
+    from pybench.gate.job import carry_out
+    from pybench.running.job import LeftAtOnce
+
+    try:
+        return carry_out(job, watch=watch(), consent=asking(yes=yes))
+    except LeftAtOnce as left:
+        complain("interrupted", hint=f"the trials so far are in {shown_path(left.folder)}")
+    except KeyboardInterrupt:
+        complain("interrupted, nothing was measured", hint=None)
+    return None
+
+
+def _shown(outcome: GateOutcome, outputs: Outputs, name: str) -> int:
+    codes = {outcome.exit}
+    try:
+        outputs.write(outcome, name)
+    except PybenchError as error:
+        complain(error.message, hint=error.hint)
+        codes.add(error.exit)
+    if outcome.error is not None:
+        complain(outcome.error.message, hint=outcome.error.hint)
+    elif not outcome.is_whole:
+        complain("interrupted", hint="the trials so far are kept; a gate cannot be resumed: run it again")
+    say(f"runs of both sides: {shown_path(outcome.folder)}")
+    return _exits(exits.first(codes))
+
+
+def _exits(code: Exit) -> Exit:
+    if code in (Exit.REGRESSION, Exit.UNDECIDED, Exit.GENERATOR_LATE, Exit.CONTROL_NOT_CAUGHT, Exit.THRESHOLD_MISSED):
+        say(f"exit code {code.value}: {MEANINGS[code]}")
+    return code

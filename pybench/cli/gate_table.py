@@ -1,0 +1,96 @@
+"""The answer of a gate for a terminal: the sides, what differs, the answer, and a line a cell."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pybench.analysis.between_runs.figures import FIGURES
+from pybench.analysis.gating import Finding
+from pybench.cli.fitted_table import Column, print_table
+from pybench.cli.output import data_console
+from pybench.numbers import NOT_AVAILABLE
+from pybench.report.changes_words import about, short_ratio, written
+from pybench.report.gate_words import excluded, interval, noise, notes, sentence
+
+if TYPE_CHECKING:
+    from pybench.analysis.between_runs.gate_answer import GateAnswer, GateCell
+    from pybench.records import Run
+
+_UNBROKEN: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
+
+
+def gate_text(answer: GateAnswer, base: Run, head: Run) -> str:
+    """The whole of what `pybench gate` prints to stdout."""
+    console = data_console()
+
+    def say(text: str, style: str = "", indent: str = "  ") -> None:
+        for line in textwrap.wrap(text, console.width, subsequent_indent=indent, **_UNBROKEN) or [""]:
+            console.print(line, style=style, soft_wrap=True)
+
+    say(f"base: {about(base)}")
+    say(f"head: {about(head)}")
+    if answer.changes.differences:
+        say("differs:")
+    for difference in answer.changes.differences:
+        say(f"  {difference.text}", indent="      ")
+    say("")
+    say(answer.headline, style="bold")
+    for one in answer.regressions:
+        say(f"- {sentence(one)}", style="red")
+    if answer.cells:
+        say("")
+        dropped = print_table(console, answer.cells, _columns(answer.cells), _style)
+        say("")
+        if dropped:
+            say(f"not shown at this width: {', '.join(dropped)} (--json has all)", style="dim")
+    for note in notes(answer):
+        say(note, style="dim")
+    text = console.file
+    assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
+    return text.getvalue()
+
+
+def _columns(cells: Sequence[GateCell]) -> list[Column[GateCell]]:
+    def deciding(which: str) -> Callable[[GateCell], str]:
+        def of(one: GateCell) -> str:
+            change = one.change.figure(one.change.deciding)
+            return NOT_AVAILABLE if change is None else written(change, getattr(change, which))
+
+        return of
+
+    titles = list(dict.fromkeys(_title(one) for one in cells))
+    figure = titles[0] if len(titles) == 1 else "figure"
+    return [
+        Column("lock", lambda one: one.change.lock, left=True, is_kept=True),
+        *([Column("load", _load, left=True, is_kept=True)] if any(_load(one) for one in cells) else []),
+        Column("result", lambda one: one.word, left=True, is_kept=True),
+        *([Column("by", _title, left=True)] if len(titles) > 1 else []),
+        Column(f"base {figure}", deciding("old")),
+        Column(f"head {figure}", deciding("new")),
+        Column("ratio [interval]", lambda one: interval(one.first)),
+        Column("noise", lambda one: noise(one.first)),
+        Column("excluded slowdown", lambda one: excluded(one.first)),
+        *([Column("confirming round", lambda one: interval(one.second))] if any(one.second for one in cells) else []),
+        *(
+            Column(of.title, lambda one, column=of.column: short_ratio(one.change.figure(column)), left=True)  # type: ignore[misc]
+            for of in FIGURES
+            if titles != [of.title]
+        ),
+    ]
+
+
+def _load(one: GateCell) -> str:
+    return one.change.load
+
+
+def _title(one: GateCell) -> str:
+    return next(figure.title for figure in FIGURES if figure.column == one.change.deciding)
+
+
+def _style(one: GateCell) -> str:
+    if one.is_regression:
+        return "red"
+    return {Finding.FASTER: "green", Finding.SAME: ""}.get(one.finding or Finding.UNKNOWN, "dim")

@@ -1,0 +1,375 @@
+"""A gate: base and head measured in turn on their servers, into a run folder for each side, and judged.
+
+Promises: when an interrupt or a failing server ends the job early, the trials so far are gathered in every folder, and
+started servers are stopped. No regression by speed is answered without its confirming round.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pybench import exits
+from pybench.analysis.between_runs.changes import BASE
+from pybench.analysis.between_runs.gate_answer import GateAnswer, Outcome, answer_of
+from pybench.analysis.gating import blocks_by_default
+from pybench.errors import PybenchError, RecordError
+from pybench.exits import Exit
+from pybench.gate.order import AGAIN, HEAD, SIDES, turns
+from pybench.gate.other_python import Environment, OtherTrial
+from pybench.gate.sides import Pairs, Sides, pair_cells
+from pybench.running.interrupts import Interrupts
+from pybench.running.job import LeftAtOnce, new_folder, open_files, plan_with_servers, require_core
+from pybench.running.watch import Silent, Slot
+
+if TYPE_CHECKING:
+    from pybench import _core
+    from pybench.matrix import Matrix
+    from pybench.matrix.cells import Cell
+    from pybench.planning.placement import Placement
+    from pybench.planning.plan import Plan
+    from pybench.records import Run, RunFolder
+    from pybench.running.job import Consent
+    from pybench.running.observer import NewTrial
+    from pybench.running.runner import Runner
+    from pybench.running.watch import Watch
+    from pybench.servers import AnyServer, ServerPool
+
+CHECKED = ("control", "probes", "baseline")
+"""The entries of a manifest that the checks before the first trial make."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateJob:
+    """What a gate has to do."""
+
+    sides: Sides
+    command: Sequence[str]
+    out: Path | None = None
+    """The folder for the run folders of the sides."""
+    band: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateOutcome:
+    """The result of a gate. `error` ended it early; None also when the user ended it."""
+
+    folder: Path
+    runs: dict[str, Run]
+    """By side."""
+    answer: GateAnswer | None
+    """None where nothing was measured that could be judged."""
+    exit: Exit
+    error: PybenchError | None
+    is_whole: bool
+    """Whether all rounds were measured."""
+
+
+@dataclass(slots=True)
+class _Side:
+    """One side while it is measured."""
+
+    name: str
+    plan: Plan
+    runner: Runner
+    folder: RunFolder
+    cells: list[Cell]
+    """In the order of the pairs."""
+
+
+@dataclass(slots=True)
+class _State:
+    folders: list[RunFolder] = field(default_factory=list)
+    sides: dict[str, _Side] = field(default_factory=dict)
+
+
+def carry_out(job: GateJob, *, watch: Watch | None = None, consent: Consent | None = None) -> GateOutcome:
+    """Measure and judge, until an error or the user ends it.
+
+    Raises PybenchError when the job cannot begin, KeyboardInterrupt when the user interrupts before it began, and
+    LeftAtOnce when the user insists later.
+    """
+    require_core()
+    state = _State()
+    try:
+        with open_files(), Interrupts() as interrupts:
+            return _Gate(job, watch or Silent(), interrupts, state).run(consent)
+    except KeyboardInterrupt as insisted:
+        if state.folders:
+            raise LeftAtOnce(state.folders[0].path.parent) from insisted
+        raise
+    finally:
+        for folder in state.folders:
+            folder.release()
+
+
+class _Gate:
+    """One gate under way."""
+
+    def __init__(self, job: GateJob, watch: Watch, interrupts: Interrupts, state: _State) -> None:
+        self.job, self.watch, self.interrupts, self.state = job, watch, interrupts, state
+        self.blocks = 0
+
+    def run(self, consent: Consent | None) -> GateOutcome:
+        """See `carry_out`."""
+        from pybench.servers import ServerPool, clear_leftovers
+
+        error: PybenchError | None = None
+        is_whole = False
+        with ExitStack() as stack:
+            pools = {BASE: ServerPool()}
+            pools[HEAD] = pools[BASE] if self.job.sides.shares_servers else ServerPool()
+            # Stopping servers in good order takes some milliseconds, which a user who insists must wait, too.
+            stack.callback(self._close, pools.values())
+            with self.interrupts.stoppable():
+                for leftover in clear_leftovers():
+                    self.watch.note(f"left by a killed run: {leftover}")
+                versions = self._versions()
+                prepared, pairs = self._prepare(pools, consent)
+            self._make_sides(prepared, pairs, pools, versions)
+            try:
+                is_whole = self._measure()
+            except PybenchError as caught:
+                error = caught
+        return self._outcome(error, is_whole=is_whole)
+
+    def _close(self, pools: Iterable[ServerPool]) -> None:
+        with self.interrupts.shielded():
+            for pool in pools:
+                pool.close()
+
+    def _versions(self) -> dict[str, Any] | None:
+        """The versions of the base's environment. Raises InputError for one that cannot take part."""
+        environment = self.job.sides.environment
+        return None if environment is None else environment.hello()
+
+    def _prepare(
+        self, pools: dict[str, ServerPool], consent: Consent | None
+    ) -> tuple[dict[str, tuple[Plan, Placement, list[AnyServer]]], Pairs]:
+        sides = self.job.sides
+        matrices = {BASE: sides.base, HEAD: sides.head}
+        if sides.shares_servers:
+            start_for_both(pools[HEAD], [sides.head, sides.base])
+        prepared = {}
+        for name, matrix in matrices.items():
+            plan, placement, servers = plan_with_servers(matrix, pools[name])
+            prepared[name] = plan, placement, servers
+        pairs = pair_cells(prepared[BASE][0].cells, prepared[HEAD][0].cells, (sides.base, sides.head))
+        self.blocks = blocks_of(sides, len(pairs.cells))
+        noted: dict[str, None] = {}
+        for name, cells in ((BASE, [base for base, _ in pairs.cells]), (HEAD, [head for _, head in pairs.cells])):
+            plan, placement, servers = prepared[name]
+            plan = self._planned(plan, cells)
+            prepared[name] = plan, placement, servers
+            noted |= dict.fromkeys([*plan.warnings, *plan.notes, *placement.notes()])
+            if consent is not None:
+                consent(plan, servers)
+        for note in noted:
+            self.watch.note(note)
+        for side, alone in ((BASE, pairs.only_base), (HEAD, pairs.only_head)):
+            for cell in alone:
+                self.watch.note(f"only the {side} has the cell {cell.id}: it is not measured")
+        return prepared, pairs
+
+    def _planned(self, plan: Plan, cells: list[Cell]) -> Plan:
+        matrix = plan.matrix.model_copy(update={"trials": self.blocks})
+        return replace(plan, matrix=matrix, cells=cells, order=[list(range(len(cells)))] * self.blocks)
+
+    def _make_sides(
+        self,
+        prepared: dict[str, tuple[Plan, Placement, list[AnyServer]]],
+        pairs: Pairs,
+        pools: dict[str, ServerPool],
+        versions: dict[str, Any] | None,
+    ) -> None:
+        from pybench.running.runner import Runner
+
+        job_id = secrets.token_hex(8)
+        out = self.job.out or new_folder(f"{self.job.sides.head.name}-gate")
+        for name in SIDES:
+            source = BASE if name == BASE else HEAD
+            plan, placement, servers = prepared[source]
+            gate = {"job": job_id, "side": name, "blocks": self.blocks, "pairs": pairs.ids}
+            folder = self._folder(out / name, plan, placement, servers, gate, versions if name == BASE else None)
+            runner = Runner(
+                plan, placement, pools[source], folder, self.watch, self.interrupts, _run, self._new_trial(name)
+            )
+            self.state.sides[name] = _Side(name, plan, runner, folder, plan.cells)
+
+    def _new_trial(self, side: str) -> NewTrial:
+        """How trials of `side` are made: in processes on both sides, or in this process on both."""
+        from pybench import _core
+
+        environment = self.job.sides.environment
+        if environment is None:
+            return _core.Trial
+        chosen = environment if side == BASE else Environment.of_this(environment.secrets)
+        return cast("NewTrial", lambda spec: OtherTrial(chosen, spec))
+
+    def _folder(
+        self,
+        path: Path,
+        plan: Plan,
+        placement: Placement,
+        servers: Sequence[AnyServer],
+        gate: dict[str, Any],
+        versions: dict[str, Any] | None,
+    ) -> RunFolder:
+        from pybench.records import RunFolder, build_manifest
+
+        matrix, sides = plan.matrix, self.job.sides
+        order = [
+            [place for place, side in turns(matrix.seed, block, plan.cells) if side == gate["side"]]
+            for block in range(1, self.blocks + 1)
+        ]
+        manifest = build_manifest(
+            name=matrix.name,
+            seed=matrix.seed,
+            matrix_given=sides.given[0 if gate["side"] == BASE else 1],
+            matrix_expanded=matrix.to_dict(),
+            cells=plan.cells,
+            order=order,
+            servers=[server.manifest() for server in servers],
+            placement=placement.manifest(),
+            local_servers=[server.manifest() for server in placement.given],
+            command=self.job.command,
+            secrets=sides.base.secrets | sides.head.secrets,
+        )
+        manifest["gate"] = gate
+        if versions is not None:
+            manifest["versions"] = versions
+        folder = RunFolder.create(path, manifest)
+        self.state.folders.append(folder)
+        folder.claim()
+        return folder
+
+    def _measure(self) -> bool:
+        """Both rounds; whether they came to their end. Raises PybenchError, and KeyboardInterrupt of who insists."""
+        head = self.state.sides[HEAD]
+        try:
+            if not self._round(range(1, self.blocks + 1), list(range(len(head.cells))), checks=True):
+                return False
+            suspects = self._answer(self._loaded()).suspects
+            places = [place for place, cell in enumerate(head.cells) if cell.id in suspects]
+            if not places:
+                return True
+            names = ", ".join(suspects[:3]) + (f" and {len(suspects) - 3} more" if len(suspects) > 3 else "")
+            self.watch.note(f"slower in the first round, measured once more: {names}")
+            return self._round(range(self.blocks + 1, 2 * self.blocks + 1), places, checks=False)
+        except KeyboardInterrupt:
+            if self.interrupts.insisted:
+                raise
+            return False
+
+    def _round(self, blocks: range, places: Sequence[int], *, checks: bool) -> bool:
+        """Measure the pairs `places` in these blocks; False where the user asked to end."""
+        slots = list(self._slots(blocks, places))
+        head = self.state.sides[HEAD]
+        self.watch.run_begins(head.plan.matrix.name, head.folder.path.parent, slots, len(slots))
+        try:
+            if checks:
+                self._check()
+            for slot in slots:
+                self.state.sides[slot.side].runner.run_slot(slot)
+                if self.interrupts.asked:
+                    return False
+        except PybenchError:
+            for side in (self.state.sides[BASE], head):
+                side.runner.check_servers()
+            raise
+        finally:
+            self.watch.run_ends()
+        return True
+
+    def _slots(self, blocks: range, places: Sequence[int]) -> Iterator[Slot]:
+        sides = self.state.sides
+        plan = sides[HEAD].plan
+        chosen = [sides[HEAD].cells[place] for place in places]
+        number = 0
+        for block in blocks:
+            for index, side in turns(plan.matrix.seed, block, chosen):
+                cell = sides[side].cells[places[index]]
+                number += 1
+                planned_s = (plan.matrix.warmup_ns + cell.window_ns(plan.matrix.duration_ns)) / 1e9
+                yield Slot(number, cell, block, planned_s, side)
+
+    def _check(self) -> None:
+        """Check servers, checker and locks of base and head. The head's checks are those of its second trials."""
+        sides = self.state.sides
+        for name in (BASE, HEAD):
+            sides[name].runner.clear_leftovers()
+            sides[name].runner.check(sides[name].cells)
+        head, again = sides[HEAD], sides[AGAIN]
+        again.runner.clear_leftovers()
+        again.folder.update_manifest(**{name: head.folder.manifest[name] for name in CHECKED})
+        again.runner.observer.baselines = head.runner.observer.baselines
+
+    def _loaded(self) -> dict[str, Run]:
+        from pybench.records import load
+
+        return {name: load(side.folder.path) for name, side in self.state.sides.items()}
+
+    def _answer(self, runs: dict[str, Run]) -> GateAnswer:
+        return answer_of(runs[BASE], runs[HEAD], runs[AGAIN], self.job.band)
+
+    def _outcome(self, error: PybenchError | None, *, is_whole: bool) -> GateOutcome:
+        """Gather every folder, judge, and compute the exit code."""
+        status: Literal["complete", "interrupted"] = "complete" if is_whole else "interrupted"
+        runs: dict[str, Run] = {}
+        for name, side in self.state.sides.items():
+            try:
+                runs[name] = side.folder.finish(status)
+            except RecordError as unfinished:
+                error = error or unfinished
+        folder = self.state.folders[0].path.parent
+        answer = None
+        if len(runs) == len(SIDES) and all(len(run.trials) for run in runs.values()):
+            answer = self._answer(runs)
+        return GateOutcome(folder, runs, answer, exit_code(answer, runs, error, is_whole=is_whole), error, is_whole)
+
+
+def exit_code(answer: GateAnswer | None, runs: dict[str, Run], error: PybenchError | None, *, is_whole: bool) -> Exit:
+    """The exit code of a gate: a regression even where the user or an error ended the job after it was found."""
+    codes = set() if error is None else {error.exit}
+    if not is_whole and error is None:
+        codes.add(Exit.INTERRUPTED)
+    if answer is not None:
+        codes |= {Exit.REGRESSION} if answer.outcome is Outcome.REGRESSION else set()
+        codes |= {Exit.UNDECIDED} if answer.outcome is Outcome.UNKNOWN else set()
+    for name, run in runs.items():
+        measured = run.measured_exit
+        if measured in (Exit.CONTROL_NOT_CAUGHT, Exit.GENERATOR_LATE):
+            codes.add(measured)
+        if name == HEAD and not all(result.passed for result in run.thresholds):
+            codes.add(Exit.THRESHOLD_MISSED)
+    return exits.first(codes)
+
+
+def blocks_of(sides: Sides, cells: int) -> int:
+    """Blocks of each round: as many as the user says, or as the default and the matrix say."""
+    return sides.trials or max(blocks_by_default(cells), sides.head.trials)
+
+
+def start_for_both(pool: ServerPool, matrices: Sequence[Matrix]) -> None:
+    """Start the servers that the cells of all `matrices` need, each for the most that any of them needs."""
+    from pybench.planning.limits import Limits
+    from pybench.planning.needs import largest, servers_in
+    from pybench.planning.placement import placement_of
+    from pybench.planning.plan import make_plan
+
+    plans = [make_plan(matrix, Limits.of_this_machine()) for matrix in matrices]
+    for plan in plans:
+        plan.require_cells()
+    cells = [cell for plan in plans for cell in plan.cells]
+    pool.cores = placement_of(matrices[0], cells).servers
+    for group, demand in largest(cells).items():
+        owner = next(matrix for matrix in matrices if group.backend in matrix.backends)
+        servers_in(pool, owner, group, demand)
+
+
+def _run(trial: _core.Trial) -> _core.TrialResult:
+    return trial.run()

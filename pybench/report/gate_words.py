@@ -1,0 +1,95 @@
+"""The answer of a gate in words: what terminal, Markdown, page and JUnit say alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybench.analysis.between_runs import Turn
+from pybench.analysis.gating import ENOUGH_BLOCKS, Finding, Judged
+from pybench.formats import digits
+from pybench.numbers import NOT_AVAILABLE, plural
+from pybench.report.changes_words import listed, turn_sentence
+
+if TYPE_CHECKING:
+    from pybench.analysis.between_runs.gate_answer import GateAnswer, GateCell
+
+RULE = (
+    "A cell fails if the whole interval of head / base lies beyond the limit, in the first round and again in the "
+    "confirming one. The limit is the larger of the equivalence band and the noise, by which the head differs from "
+    "itself."
+)
+
+
+def percent(share: float) -> str:
+    """A share as "4.2 %"."""
+    return f"{digits(share * 100, 2)} %"
+
+
+def interval(judged: Judged | None) -> str:
+    """The ratio of a round with its interval: "0.93 [0.89 .. 0.97]"."""
+    if judged is None:
+        return NOT_AVAILABLE
+    ratio = judged.ratio
+    return f"{digits(ratio.value, 3)} [{digits(ratio.low, 3)} .. {digits(ratio.high, 3)}]"
+
+
+def noise(judged: Judged | None) -> str:
+    """The noise floor of a round."""
+    return NOT_AVAILABLE if judged is None else percent(judged.noise)
+
+
+def excluded(judged: Judged | None) -> str:
+    """The slowdown above which the interval of the round lies nowhere."""
+    return NOT_AVAILABLE if judged is None else f"above {percent(judged.excluded)}"
+
+
+def least(judged: Judged | None) -> str:
+    """The least slowdown that the round finds in 9 of 10 jobs."""
+    return NOT_AVAILABLE if judged is None else percent(judged.least)
+
+
+def sentence(cell: GateCell) -> str:
+    """The result of a cell in one sentence."""
+    change = cell.change
+    if change.turn is Turn.REGRESSION:
+        return turn_sentence(change)
+    if cell.finding is None:
+        return f"{change.name}: not judged, {change.old_verdict.value} -> {change.new_verdict.value}"
+    if cell.first is None:
+        return f"{change.name}: fewer than {ENOUGH_BLOCKS} blocks with {title(cell)} on all sides"
+    texts = {
+        Finding.SLOWER: f"slower, {title(cell)} {_rounds(cell)}, limit {percent(cell.first.limit)}",
+        Finding.NOT_CONFIRMED: f"slower in the first round and not in the second, {title(cell)} {_rounds(cell)}",
+        Finding.FASTER: f"faster, {title(cell)} {interval(cell.first)}",
+        Finding.SAME: f"the same within {percent(cell.first.limit)}, {title(cell)} {interval(cell.first)}",
+        Finding.UNKNOWN: f"no regression found, {title(cell)} {interval(cell.first)}; slowdowns "
+        f"{excluded(cell.first)} are excluded",
+    }
+    return f"{change.name}: {texts[cell.finding]}"
+
+
+def title(cell: GateCell) -> str:
+    """The figure that decides."""
+    found = cell.change.figure(cell.change.deciding)
+    return "speed" if found is None else found.figure.title
+
+
+def _rounds(cell: GateCell) -> str:
+    second = "" if cell.second is None else f", then {interval(cell.second)}"
+    return f"{interval(cell.first)}{second}"
+
+
+def notes(answer: GateAnswer) -> list[str]:
+    """What a reader has to know besides the table."""
+    found = [RULE] if answer.judged else []
+    if answer.judged:
+        worst = max(answer.judged, key=lambda one: one.first.least if one.first else 0.0)
+        blocks = {one.first.ratio.blocks for one in answer.judged if one.first}
+        found.append(
+            f"{plural(max(blocks), 'block')} of 3 trials a cell. Slowdowns of {least(worst.first)} and more are found "
+            f"in 9 of 10 jobs{' in every cell' if len(answer.judged) > 1 else ''}."
+        )
+    for which, cells in (("base", answer.changes.only_old), ("head", answer.changes.only_new)):
+        if cells:
+            found.append(f"Only in the {which}: {listed(cells)}.")
+    return found
