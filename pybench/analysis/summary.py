@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pybench.analysis import stats
 from pybench.analysis.censored_quantiles import HANDOFF, handoff_of_cell, of_cell
 from pybench.analysis.evidence import LEAST_CONTENDED
+from pybench.analysis.rows import rows_where
 from pybench.analysis.verdicts import Verdict, cell_verdict, chances, safe_rate, terms_of
 from pybench.columns import COLUMNS, SUMMARY_FIGURES, Column, Over, summed
 from pybench.matrix.cells import CELL_COLUMNS
@@ -37,13 +38,13 @@ def summarise(trials: pd.DataFrame, latency: pd.DataFrame | None = None) -> pd.D
 
     `latency` has the histograms of the trials, for quantiles of which a single trial has too few samples.
     """
+    # Looking up a column by a name that Arrow keeps costs more than the column; a cell looks up some fifty.
+    trials = trials.set_axis(trials.columns.astype("object"), axis="columns")
     none = None if latency is None else latency.iloc[:0]
     of_cells = {} if latency is None else dict(tuple(latency.groupby("cell", sort=False)))
-    rows = [
-        {**{name: group[name].iloc[0] for name in CELL_COLUMNS}, **_figures(group, of_cells.get(cell, none))}
-        for cell, group in trials.groupby("cell", sort=False)
-    ]
-    summary = pd.DataFrame(rows, columns=[*CELL_COLUMNS, *SUMMARY_FIGURES])
+    rows = [_figures(group, of_cells.get(cell, none)) for cell, group in trials.groupby("cell", sort=False)]
+    cells = trials[[*CELL_COLUMNS]].drop_duplicates("cell", ignore_index=True)
+    summary = pd.concat([cells, pd.DataFrame(rows, columns=[*SUMMARY_FIGURES])], axis="columns")
     types = {name: _CELL_TYPES.get(name, "str") for name in CELL_COLUMNS}
     return summary.astype(types | {name: _type(COLUMNS[name]) for name in SUMMARY_FIGURES})
 
@@ -88,13 +89,13 @@ def _most(values: pd.Series[Any]) -> float | None:
 
 
 def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any]:
-    complete = group[group["status"] == "complete"]
+    complete = rows_where(group, group["status"] == "complete")
     verdict = cell_verdict(group)
     grants_per_s = stats.median(complete["grants_per_s"])
     interval = stats.median_interval(complete["grants_per_s"])
     handoff = handoff_of_cell(complete, latency)
     sums = {name: int(group[name].sum()) for name in COUNTS}
-    by_probe = _by_probe(group)
+    by_probe = _by_probe(group, verdict)
     stands_alone = verdict is Verdict.SAFE and not (by_probe and sums["contended_grants"] < LEAST_CONTENDED)
     bound = stats.bound_per_million(chances(sums, terms_of(group))) if stands_alone else None
     return {
@@ -117,8 +118,8 @@ def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any
     }
 
 
-def _by_probe(group: pd.DataFrame) -> bool | None:
-    """Whether the probe of the lock decided a cell's verdict; None where there was no probe.
+def _by_probe(group: pd.DataFrame, verdict: Verdict) -> bool | None:
+    """Whether the probe of the lock decided a cell's `verdict`; None where there was no probe.
 
     Trials that are decided by the probe one by one may be enough evidence together: then the cell needs no probe.
     """
@@ -127,4 +128,4 @@ def _by_probe(group: pd.DataFrame) -> bool | None:
         return None
     contended = group.loc[group["grants"] > 0, "contended_grants"]
     proves_itself = contended.sum() >= LEAST_CONTENDED and bool((contended > 0).all())
-    return any(known) and not (proves_itself and cell_verdict(group) is Verdict.SAFE)
+    return any(known) and not (proves_itself and verdict is Verdict.SAFE)
