@@ -119,15 +119,26 @@ class ErrorReply(TypedDict):
     first: str
     """The first reply's text: at most 200 characters, control characters escaped."""
 
+@type_check_only
+class NodeVotes(TypedDict):
+    """What the servers of a lock whose servers vote replied to the calls of the window; `server` counts from 0."""
+
+    server: int
+    asked: int
+    granted: int
+    refused: int
+    errors: int
+    late: int
+    decided: int
+    reply_hdr: bytes
+    validity_hdr: bytes
+
 @final
 class TrialResult:
     stopped: bool
     """True when `stop` or Ctrl-C ended the trial early."""
     totals: dict[str, int]
-    """The counters that `results/README.md` lists under "totals", and `began_ns`: when the trial began.
-
-    `first_cut_ns`: how long after that an open connection was first found closed; absent if none was.
-    """
+    """The counters that `results/README.md` lists under "totals", and when trial and window began, in ns."""
     jain: float | None
     """Jain's index over the clients' grants in the window; None without a grant."""
     histograms: list[HistogramRow]
@@ -138,7 +149,10 @@ class TrialResult:
     `offered`, as floats: the mean load of the step, clients or arrivals a second.
     """
     clients: dict[str, NDArray[np.uint64]]
-    """One element per client: grants, attempts, wait_sum_ns, wait_max_ns."""
+    """One element per client; see `records.detail_rows`."""
+    commands: dict[str, NDArray[np.uint64]]
+    """One element per step of 10 ms, folded as those of `timeline`: start_ns, commands."""
+    nodes: list[NodeVotes]
     violations: list[Violation]
     """The first 100 violations; `totals` counts all, also the inversions of a lock that promises no order."""
     finding: str | None

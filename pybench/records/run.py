@@ -50,6 +50,14 @@ class Run:
     timeline: pd.DataFrame
     violations: pd.DataFrame
     summary: pd.DataFrame
+    clients: pd.DataFrame
+    """A row a client of a trial; no rows in folders of schema 4 and earlier, as in the next three."""
+    commands: pd.DataFrame
+    """A row a trial: how many commands were sent in each 10 ms."""
+    nodes: pd.DataFrame
+    """A row a server of a trial of a quorum lock."""
+    telemetry: pd.DataFrame
+    """A row a server and step of a trial, and one for the machine that made the load, whose `server` is n/a."""
     workers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """A row for each process whose load was merged into the trial; empty for other runs."""
 
@@ -64,6 +72,10 @@ class Run:
             latency=latency,
             timeline=_frame(gathered.timeline),
             violations=_frame(gathered.violations),
+            clients=_frame(gathered.clients),
+            commands=_frame(gathered.commands),
+            nodes=_frame(gathered.nodes),
+            telemetry=_frame(gathered.telemetry),
             summary=_in_order(summarise(trials, latency), manifest),
             workers=_frame(workers.read(path)),
         )
