@@ -1,4 +1,4 @@
-"""The rows of `telemetry.parquet`: samples of a trial's servers and of this machine, placed in the steps of its time line.
+"""The rows of `telemetry.parquet`: samples of a trial's servers and of this machine, placed in steps of the time line.
 
 A sample is taken at any moment, so a count is interpolated to the borders of the steps: what came between two samples
 is spread evenly over that time. A number of the moment is that of the sample next to the middle of the step.
