@@ -1,7 +1,7 @@
 """The Rust core: one call per trial, two per lock of a program. Durations are in ns, times CLOCK_MONOTONIC in ns.
 
 The typed dictionaries exist for the type checker only: import them under `TYPE_CHECKING`. What the core is given is in
-`core_specs`.
+`core_specs`; of what it returns, some is in `core_results`.
 """
 
 from asyncio import Future
@@ -10,6 +10,7 @@ from typing import Literal, Self, TypedDict, final, type_check_only
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench.core_results import JudgedHistory, NodeVotes
 from pybench.core_specs import LockClientSpec, RetrySpec, TrialSpec
 
 __all__ = [
@@ -118,20 +119,6 @@ class ErrorReply(TypedDict):
     """How many of `count` came before the window began."""
     first: str
     """The first reply's text: at most 200 characters, control characters escaped."""
-
-@type_check_only
-class NodeVotes(TypedDict):
-    """What the servers of a lock whose servers vote replied to the calls of the window; `server` counts from 0."""
-
-    server: int
-    asked: int
-    granted: int
-    refused: int
-    errors: int
-    late: int
-    decided: int
-    reply_hdr: bytes
-    validity_hdr: bytes
 
 @final
 class TrialResult:
@@ -259,28 +246,6 @@ class Trial:
 
 class FormatError(ValueError):
     """Bytes that break the format of a history. Its arguments are the file, the line from 1, and what is wrong."""
-
-@type_check_only
-class JudgedHistory(TypedDict):
-    """The history of one trial, or the merged histories of other programs, judged by the checker."""
-
-    header: str
-    """The first line of the history, with all defaults."""
-    files: list[str]
-    totals: dict[str, int]
-    """What the checker counted, and `grants`, by the names of a trial's totals."""
-    violations: list[dict[str, object]]
-    """As `Violation`; clients are texts."""
-    counts: dict[str, int]
-    """What the last line of the history counts."""
-    events: int
-    clients: int
-    keys: int
-    torn: list[tuple[str, int]]
-    """Files whose last line was torn off, with its number."""
-    finding: tuple[str, int] | None
-    """File and line of the first event that its client's state does not allow."""
-    first_finding: str | None
 
 @final
 class HistoryReader:

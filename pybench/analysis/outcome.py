@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pybench._core import ErrorReply, NodeVotes, Violation
+    from pybench._core import ErrorReply, Violation
+    from pybench.core_results import NodeVotes
 
 
 class Counted(Protocol):

@@ -15,7 +15,7 @@ from pybench.records.parts import COMMAND_STEP_NS, step_ns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pybench._core import NodeVotes
+    from pybench.core_results import NodeVotes
 
 MOST_CLIENTS = 1_000
 """So many clients of a trial have a row each; all others have one together."""

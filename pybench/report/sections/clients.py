@@ -141,6 +141,7 @@ def _panel(
             "mode": "lines+markers",
             "x": at,
             "y": points,
+            "cliponaxis": False,
             "line": cell_stroke(cell),
             "marker": {
                 "color": cell.line.colour,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
-
+from pybench.analysis.stats import median, number
 from pybench.formats import Format
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import format_percent, format_us
@@ -38,14 +37,35 @@ SILENT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
+class Server:
+    """One server over the complete trials of a cell: sums, and medians of quantiles."""
+
+    number: int
+    counts: Mapping[str, int]
+    reply_p50_us: float | None
+    reply_p99_us: float | None
+    least_validity_ms: float | None
+
+    def share(self, name: str) -> float:
+        """The share of the calls that ended so."""
+        return self.counts[name] / max(self.counts["asked"], 1)
+
+    @property
+    def late(self) -> float:
+        """The share of its votes that came after the decision."""
+        votes = self.counts["granted"] + self.counts["refused"] + self.counts["errors"]
+        return self.counts["late"] / max(votes, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One server of one cell."""
 
     cell: CellView
     where: str
     server: int
-    is_slow: bool
-    """Whether it stands out by late votes or missing replies."""
+    stands_out: bool
+    """Whether it votes late or not at all."""
     figures: list[Datum]
 
 
@@ -63,78 +83,68 @@ def remarks(view: View) -> list[str]:
     """A sentence for each lock with a server that votes late or not at all, about its worst cell."""
     worst: dict[str, tuple[float, str]] = {}
     for cell in details.detailed(view):
-        nodes = of_cell(view, cell)
-        for server in _standing_out(nodes):
-            one = nodes.loc[server]
-            silent, late, slow = _share(one, "unanswered"), _share_late(one), one["reply_p50_us"]
-            # The word goes to what is worst for the lock: no vote before a late one.
-            if silent >= SILENT:
-                told = f"did not reply to {format_percent(silent)} of its calls"
-            else:
-                told = f"voted after the decision in {format_percent(late)} of its votes"
-            usual = float(nodes["reply_p50_us"].drop(server).median())
-            told += f" (p50 {format_us(slow)}, the others {format_us(usual)})" if pd.notna(slow) else ""
-            weight = silent * 10 + late
-            sentence = f"{cell.name}: server {server} {told}."
-            worst[cell.series.label] = max(worst.get(cell.series.label, (0.0, "")), (weight, sentence))
+        servers = servers_of(view, cell)
+        for one in _standing_out(servers):
+            weight = 10 * one.share("unanswered") + one.late
+            told = (weight, f"{cell.name}: {_remark(one, servers)}.")
+            worst[cell.series.label] = max(worst.get(cell.series.label, told), told)
     return [sentence for _, sentence in worst.values()]
 
 
-def of_cell(view: View, cell: CellView) -> pd.DataFrame:
-    """The figures of each server over the complete trials of `cell`, by its number: sums, and medians of quantiles."""
+def _remark(one: Server, servers: Sequence[Server]) -> str:
+    silent = one.share("unanswered")
+    # The word goes to what is worse for the lock: no vote before a late one.
+    if silent >= SILENT:
+        return f"server {one.number} did not reply to {format_percent(silent)} of its calls"
+    others = median(other.reply_p50_us for other in servers if other is not one)
+    return (
+        f"server {one.number} voted after the decision in {format_percent(one.late)} of its votes, with a p50 of "
+        f"{format_us(one.reply_p50_us)} where the others have {format_us(others)}"
+    )
+
+
+def servers_of(view: View, cell: CellView) -> list[Server]:
+    """The servers of `cell`; none for a lock of one server."""
     rows, trials = view.run.nodes, view.run.trials
     complete = trials.loc[(trials["status"] == "complete") & (trials["cell"] == cell.id), "trial"]
     rows = rows[(rows["cell"] == cell.id) & rows["trial"].isin(complete)]
-    medians = ("reply_p50_us", "reply_p99_us")
-    kinds = {**dict.fromkeys(COUNTS, "sum"), **dict.fromkeys(medians, "median"), "least_validity_ms": "min"}
-    summed: pd.DataFrame = rows.groupby("server", sort=True).agg(kinds)
-    return summed
-
-
-def _rows(view: View, cell: CellView) -> list[Row]:
-    nodes = of_cell(view, cell)
-    out = _standing_out(nodes)
     return [
-        Row(cell, say_conditions(cell.conditions), int(server), server in out, _figures(one))
-        for server, one in nodes.iterrows()
+        Server(
+            number=int(of_server["server"].iloc[0]),
+            counts={name: int(of_server[name].sum()) for name in COUNTS},
+            reply_p50_us=median(map(number, of_server["reply_p50_us"])),
+            reply_p99_us=median(map(number, of_server["reply_p99_us"])),
+            least_validity_ms=number(of_server["least_validity_ms"].min()),
+        )
+        for _, of_server in rows.groupby("server", sort=True)
     ]
 
 
-def _standing_out(nodes: pd.DataFrame) -> list[int]:
-    """The servers that vote late much more often than the median server, slowly, or without a reply to many calls."""
-    if len(nodes) < 2:
-        return []
-    late = nodes.apply(_share_late, axis=1)
-    silent = nodes["unanswered"] / nodes["asked"].clip(lower=1)
-    slow = nodes["reply_p50_us"] > SLOW * nodes["reply_p50_us"].median()
-    out = ((late > late.median() + OFTEN_LATE) & slow) | (silent >= SILENT)
-    return [int(server) for server in nodes.index[out]]
+def _rows(view: View, cell: CellView) -> list[Row]:
+    servers = servers_of(view, cell)
+    out = _standing_out(servers)
+    where = say_conditions(cell.conditions)
+    return [Row(cell, where, one.number, one in out, _figures(one)) for one in servers]
 
 
-def _votes(one: pd.Series) -> float:
-    return float(one["granted"] + one["refused"] + one["errors"])
+def _standing_out(servers: Sequence[Server]) -> list[Server]:
+    """The servers that are slow and vote late much more often than the median server, or do not reply."""
+    usual_late = median(one.late for one in servers) or 0.0
+    usual_us = median(one.reply_p50_us for one in servers) or 0.0
+
+    def stands_out(one: Server) -> bool:
+        is_slow = (one.reply_p50_us or 0.0) > SLOW * usual_us
+        return (is_slow and one.late > usual_late + OFTEN_LATE) or one.share("unanswered") >= SILENT
+
+    return [one for one in servers if stands_out(one)] if len(servers) > 1 else []
 
 
-def _share_late(one: pd.Series) -> float:
-    votes = _votes(one)
-    return float(one["late"]) / votes if votes else 0.0
-
-
-def _share(one: pd.Series, column: str) -> float:
-    return float(one[column]) / float(one["asked"]) if one["asked"] else 0.0
-
-
-def _figures(one: pd.Series) -> list[Datum]:
-    grants = Format.COUNT.text
-    shares: Sequence[float] = [_share(one, name) for name in ("granted", "refused", "errors", "unanswered")]
+def _figures(one: Server) -> list[Datum]:
+    least_us = None if one.least_validity_ms is None else one.least_validity_ms * 1e3
     return [
-        datum(float(one["asked"]), grants),
-        *(datum(share, format_percent) for share in shares),
-        datum(_share_late(one), format_percent),
-        datum(float(one["decided"]), grants),
-        *(
-            datum(None if pd.isna(one[name]) else float(one[name]), format_us)
-            for name in ("reply_p50_us", "reply_p99_us")
-        ),
-        datum(None if pd.isna(one["least_validity_ms"]) else float(one["least_validity_ms"]) * 1e3, format_us),
+        datum(one.counts["asked"], Format.COUNT.text),
+        *(datum(one.share(name), format_percent) for name in ("granted", "refused", "errors", "unanswered")),
+        datum(one.late, format_percent),
+        datum(one.counts["decided"], Format.COUNT.text),
+        *(datum(figure_us, format_us) for figure_us in (one.reply_p50_us, one.reply_p99_us, least_us)),
     ]

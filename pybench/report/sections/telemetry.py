@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pybench.formats import Format
+from pybench.numbers import format_count
 from pybench.report import details
 from pybench.report.charts.axes import Axis, linear_axis
 from pybench.report.view import CellView, View
@@ -69,5 +69,5 @@ def parts_of(cells: Sequence[CellView], found: Mapping[str, pd.DataFrame]) -> li
 def axis_of(part: Part, cells: Sequence[CellView], found: Mapping[str, pd.DataFrame]) -> Axis:
     """As high as the highest of `cells` needs, with a tick at its top."""
     top = max(float(found[cell.id][part.column].max()) for cell in cells if cell.id in found)
-    axis = linear_axis([top], part.title, Format.RATIO.text)
+    axis = linear_axis([top], part.title, format_count)
     return Axis("linear", 0.0, axis.high, [0.0, axis.ticks[-1]], part.title, axis.text)
