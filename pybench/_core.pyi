@@ -136,7 +136,7 @@ class TrialResult:
     `offered`, as floats: the mean load of the step, clients or arrivals a second.
     """
     clients: dict[str, NDArray[np.uint64]]
-    """One element per client; see `records.detail_rows`."""
+    """One element per client: `records.parts.OF_CLIENTS`. Of a client whose waits were not kept, `waits` is 0."""
     commands: dict[str, NDArray[np.uint64]]
     """One element per step of 10 ms, folded as those of `timeline`: start_ns, commands."""
     nodes: list[NodeVotes]

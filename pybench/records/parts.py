@@ -46,6 +46,12 @@ COMMAND_STEP_NS = 10_000_000
 _TIMES = ("at_ns", "first_granted_ns", "first_until_ns", "first_ended_ns")
 _TIMES_OF_SECOND = ("second_granted_ns", "second_until_ns", "second_ended_ns")
 
+OF_CLIENTS = (
+    *("grants", "attempts", "refused", "errors", "waits", "wait_sum_ns", "wait_max_ns"),
+    *("wait_p50_ns", "wait_p90_ns", "wait_p99_ns"),
+)
+"""The columns of the clients: their counts, `waits` of which the quantiles are, and their waits."""
+
 _COLUMNS = ("timeline", "clients", "writes", "commands")
 _HDR: tuple[Literal["reply_hdr"], Literal["validity_hdr"]] = ("reply_hdr", "validity_hdr")
 _VOTES: tuple[Literal["asked", "granted", "refused", "errors", "late", "decided"], ...] = (

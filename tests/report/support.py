@@ -16,7 +16,7 @@ from pybench.analysis import verdicts, violation_sentences
 from pybench.analysis.terms import Terms
 from pybench.matrix.stages import Stages, recorded_stages
 from pybench.records import Run, schema
-from pybench.records.tables import Tables
+from pybench.records.tables import DETAILS, Tables
 from pybench.records.trial import judgement_columns
 from pybench.strategies import Exclusion
 
@@ -111,7 +111,9 @@ def make_run(
             latency.append(trial.latency())
             timeline += trial.timeline()
             violations += trial.violations()
+    details = {name: getattr(schema, name.upper()).empty_table() for name in DETAILS}
     tables = Tables(
+        **details,
         trials=pa.Table.from_pylist(rows, schema=schema.TRIALS),
         latency=pa.Table.from_pylist(latency, schema=schema.LATENCY),
         timeline=pa.Table.from_pylist(timeline, schema=schema.TIMELINE),
