@@ -1,7 +1,7 @@
 """The Rust core: one call per trial, two per lock of a program. Durations are in ns, times CLOCK_MONOTONIC in ns.
 
 The typed dictionaries exist for the type checker only: import them under `TYPE_CHECKING`. What the core is given is in
-`core_specs`.
+`core_specs`; of what it returns, some is in `core_results`.
 """
 
 from asyncio import Future
@@ -10,6 +10,7 @@ from typing import Literal, Self, TypedDict, final, type_check_only
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench.core_results import JudgedHistory, NodeVotes
 from pybench.core_specs import LockClientSpec, RetrySpec, TrialSpec
 
 __all__ = [
@@ -124,10 +125,7 @@ class TrialResult:
     stopped: bool
     """True when `stop` or Ctrl-C ended the trial early."""
     totals: dict[str, int]
-    """The counters that `results/README.md` lists under "totals", and `began_ns`: when the trial began.
-
-    `first_cut_ns`: how long after that an open connection was first found closed; absent if none was.
-    """
+    """The counters that `results/README.md` lists under "totals", and when trial and window began, in ns."""
     jain: float | None
     """Jain's index over the clients' grants in the window; None without a grant."""
     histograms: list[HistogramRow]
@@ -138,7 +136,10 @@ class TrialResult:
     `offered`, as floats: the mean load of the step, clients or arrivals a second.
     """
     clients: dict[str, NDArray[np.uint64]]
-    """One element per client: grants, attempts, wait_sum_ns, wait_max_ns."""
+    """One element per client: `records.parts.OF_CLIENTS`. Of a client whose waits were not kept, `waits` is 0."""
+    commands: dict[str, NDArray[np.uint64]]
+    """One element per step of 10 ms, folded as those of `timeline`: start_ns, commands."""
+    nodes: list[NodeVotes]
     violations: list[Violation]
     """The first 100 violations; `totals` counts all, also the inversions of a lock that promises no order."""
     finding: str | None
@@ -245,28 +246,6 @@ class Trial:
 
 class FormatError(ValueError):
     """Bytes that break the format of a history. Its arguments are the file, the line from 1, and what is wrong."""
-
-@type_check_only
-class JudgedHistory(TypedDict):
-    """The history of one trial, or the merged histories of other programs, judged by the checker."""
-
-    header: str
-    """The first line of the history, with all defaults."""
-    files: list[str]
-    totals: dict[str, int]
-    """What the checker counted, and `grants`, by the names of a trial's totals."""
-    violations: list[dict[str, object]]
-    """As `Violation`; clients are texts."""
-    counts: dict[str, int]
-    """What the last line of the history counts."""
-    events: int
-    clients: int
-    keys: int
-    torn: list[tuple[str, int]]
-    """Files whose last line was torn off, with its number."""
-    finding: tuple[str, int] | None
-    """File and line of the first event that its client's state does not allow."""
-    first_finding: str | None
 
 @final
 class HistoryReader:

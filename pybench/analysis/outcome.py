@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pybench._core import ErrorReply, Violation
+    from pybench.core_results import NodeVotes
 
 
 class Counted(Protocol):
@@ -77,3 +78,11 @@ class Outcome(Protocol):
     @property
     def writes(self) -> Mapping[str, NDArray[Any]]:
         """For each key: acknowledged and unknown writes; empty for a lock that writes nothing."""
+
+    @property
+    def commands(self) -> Mapping[str, NDArray[Any]]:
+        """The commands sent in each step of 10 ms."""
+
+    @property
+    def nodes(self) -> Sequence[NodeVotes]:
+        """For each server of a lock whose servers vote, what it replied; empty for all other locks."""

@@ -162,7 +162,7 @@ class RunFolder:
         gathered = self._gathered()
         run = Run.of(self.path, self._manifest, gathered)
         with explained(self.path):
-            for name, file in tables.FILES.items():
+            for name, file in (tables.FILES | tables.DETAILS).items():
                 write_atomically(self.path / file, tables.parquet(getattr(gathered, name)))
             write_atomically(self.path / tables.VIOLATIONS, _json_lines(gathered.violations))
             summary = summary_csv(run)

@@ -29,7 +29,7 @@ from pybench.records.trial import violation_rows
 from pybench.strategies import Exclusion, Judge, Promise
 
 if TYPE_CHECKING:
-    from pybench._core import JudgedHistory
+    from pybench.core_results import JudgedHistory
 
 CAUGHT: Sequence[Mapping[str, Any]] = ({"caught": True},)
 """A history has no control: the same checker has caught those of every run."""

@@ -16,7 +16,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 
@@ -29,16 +29,35 @@ if TYPE_CHECKING:
 
     from pybench._core import ErrorReply, Violation
     from pybench.analysis.outcome import Outcome
+    from pybench.core_results import NodeVotes
 
 MOST_VIOLATIONS = 100
 """How many violations a trial describes; the totals count all of them."""
 
 HIGHEST = ("longest_streak", "longest_wait_ns", "longest_stall_ns", "window_ns")
 """Totals of which a merged trial has the highest; all others are summed, except those in `EARLIEST`."""
-EARLIEST = ("began_ns", "first_cut_ns")
+EARLIEST = ("began_ns", "first_cut_ns", "window_start_ns")
+
+STEP_NS = 100_000_000
+"""A step of the time line, in a window of at most 3,000 steps."""
+COMMAND_STEP_NS = 10_000_000
+"""A step of the commands, in a window of at most 3,000 steps."""
 
 _TIMES = ("at_ns", "first_granted_ns", "first_until_ns", "first_ended_ns")
 _TIMES_OF_SECOND = ("second_granted_ns", "second_until_ns", "second_ended_ns")
+
+OF_CLIENTS = (
+    *("grants", "attempts", "refused", "errors", "waits", "wait_sum_ns", "wait_max_ns"),
+    *("wait_p50_ns", "wait_p90_ns", "wait_p99_ns"),
+)
+"""The columns of the clients: their counts, `waits` of which the quantiles are, and their waits."""
+
+_COLUMNS = ("timeline", "clients", "writes", "commands")
+_HDR: tuple[Literal["reply_hdr"], Literal["validity_hdr"]] = ("reply_hdr", "validity_hdr")
+_VOTES: tuple[Literal["asked", "granted", "refused", "errors", "late", "decided"], ...] = (
+    *("asked", "granted", "refused"),
+    *("errors", "late", "decided"),
+)
 
 Columns = dict[str, "NDArray[np.uint64 | np.float64]"]
 
@@ -67,6 +86,8 @@ class TrialPart:
     finding: str | None = None
     errors: list[ErrorReply] = field(default_factory=list)
     writes: Columns = field(default_factory=dict)
+    commands: Columns = field(default_factory=dict)
+    nodes: list[NodeVotes] = field(default_factory=list)
 
     @classmethod
     def of(cls, result: Outcome, *, clients: int | None = None) -> Self:
@@ -86,6 +107,8 @@ class TrialPart:
             finding=result.finding,
             errors=list(result.errors),
             writes=dict(result.writes),
+            commands=dict(result.commands),
+            nodes=list(result.nodes),
         )
 
     def encode(self) -> bytes:
@@ -98,7 +121,8 @@ class TrialPart:
             "violations": self.violations,
             "finding": self.finding,
             "errors": self.errors,
-            **{name: _plain(getattr(self, name)) for name in ("timeline", "clients", "writes")},
+            "nodes": [{**node, **{name: _text(node[name]) for name in _HDR}} for node in self.nodes],
+            **{name: _plain(getattr(self, name)) for name in _COLUMNS},
         }
         return zlib.compress(json.dumps(plain).encode(), level=1)
 
@@ -110,7 +134,8 @@ class TrialPart:
             histograms = [Histogram(phase, outcome, n, _bytes(hdr)) for phase, outcome, n, hdr in plain["histograms"]]
             fields: dict[str, Any] = {
                 **{name: plain[name] for name in ("totals", "stopped", "jain", "violations", "finding", "errors")},
-                **{name: _columns(plain[name]) for name in ("timeline", "clients", "writes")},
+                "nodes": [{**node, **{name: _bytes(node[name]) for name in _HDR}} for node in plain["nodes"]],
+                **{name: _columns(plain[name]) for name in _COLUMNS},
             }
             return cls(histograms=histograms, **fields)
         except (zlib.error, ValueError, TypeError, KeyError) as error:
@@ -152,12 +177,17 @@ def merge(parts: Sequence[Placed], *, shared_keys: bool = False) -> TrialPart:
         histograms=merged_histograms([row for one in placed for row in one.part.histograms]),
         stopped=any(one.part.stopped for one in placed),
         jain=jain(clients["grants"]) if clients else None,
-        timeline=_timeline([one for one in placed if len(one.part.timeline.get("start_ns", ()))]),
+        timeline=_steps(
+            [(one.part.timeline, one.shift_ns) for one in placed],
+            *(("grants", "refused", "errors"), ("p50_ns", "p99_ns"), STEP_NS),
+        ),
         clients=clients,
         violations=sorted(violations, key=lambda one: one["at_ns"])[:MOST_VIOLATIONS],
         finding=findings[0] if findings else None,
         errors=_errors([row for one in placed for row in one.part.errors]),
         writes=_summed(writes) if shared_keys else _joined(writes),
+        commands=_steps([(one.part.commands, one.shift_ns) for one in placed], ("commands",), (), COMMAND_STEP_NS),
+        nodes=_nodes([node for one in placed for node in one.part.nodes]),
     )
 
 
@@ -222,28 +252,44 @@ def _of_process(violation: Violation, placed: Placed, first_client: int) -> Viol
     return cast("Violation", moved)
 
 
-def _timeline(placed: Sequence[Placed]) -> Columns:
-    names = ("grants", "refused", "errors", "p50_ns", "p99_ns")
-    if not placed:
-        return {name: np.zeros(0, dtype=np.uint64) for name in ("start_ns", *names)}
-    step_ns = max(_step_ns(one.part.timeline["start_ns"]) for one in placed)
-    ends = [round(one.shift_ns / step_ns) + int(one.part.timeline["start_ns"][-1]) // step_ns + 1 for one in placed]
+def _steps(
+    lines: Sequence[tuple[Columns, int]], summed: Sequence[str], highest: Sequence[str], usual_ns: int
+) -> Columns:
+    """Each of `lines`, which began so many nanoseconds after the first, added up step by step."""
+    lines = [(line, shift_ns) for line, shift_ns in lines if len(line.get("start_ns", ()))]
+    length_ns = max((step_ns(line["start_ns"], usual_ns) for line, _ in lines), default=usual_ns)
+    ends = [round(shift_ns / length_ns) + int(line["start_ns"][-1]) // length_ns + 1 for line, shift_ns in lines]
+    count = max(ends, default=0)
     merged: Columns = {
-        "start_ns": np.arange(max(ends), dtype=np.uint64) * np.uint64(step_ns),
-        **{name: np.zeros(max(ends), dtype=np.uint64) for name in names},
+        "start_ns": np.arange(count, dtype=np.uint64) * np.uint64(length_ns),
+        **{name: np.zeros(count, dtype=np.uint64) for name in (*summed, *highest)},
     }
-    for one in placed:
-        line = one.part.timeline
-        place = (line["start_ns"] // np.uint64(step_ns)).astype(np.int64) + round(one.shift_ns / step_ns)
-        for name in ("grants", "refused", "errors"):
+    for line, shift_ns in lines:
+        place = (line["start_ns"] // np.uint64(length_ns)).astype(np.int64) + round(shift_ns / length_ns)
+        for name in summed:
             np.add.at(merged[name], place, line[name])
-        for name in ("p50_ns", "p99_ns"):
+        for name in highest:
             np.maximum.at(merged[name], place, line[name])
     return merged
 
 
-def _step_ns(starts: NDArray[Any]) -> int:
-    return int(starts[1] - starts[0]) if len(starts) > 1 else 100_000_000
+def step_ns(starts_ns: NDArray[Any], usual_ns: int) -> int:
+    """The length of the steps that begin then; `usual_ns` where a single step does not show it."""
+    return int(starts_ns[1] - starts_ns[0]) if len(starts_ns) > 1 else usual_ns
+
+
+def _nodes(rows: Sequence[NodeVotes]) -> list[NodeVotes]:
+    merged: dict[int, NodeVotes] = {}
+    for row in rows:
+        before = merged.get(row["server"])
+        if before is None:
+            merged[row["server"]] = {**row}
+            continue
+        for name in _VOTES:
+            before[name] += row[name]
+        for hdr in _HDR:
+            before[hdr] = _core.merge_histograms([before[hdr], row[hdr]])
+    return [merged[server] for server in sorted(merged)]
 
 
 def _errors(rows: Sequence[ErrorReply]) -> list[ErrorReply]:

@@ -23,7 +23,7 @@ from pybench.analysis.summary import summarise
 from pybench.exits import Exit
 from pybench.notation import BadValue
 from pybench.numbers import plural
-from pybench.records import tables, workers
+from pybench.records import schema, tables, workers
 from pybench.records.atomic import absolute
 from pybench.records.manifest import read_manifest
 
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from pybench.analysis.answer import Answer
     from pybench.analysis.comparison import Comparison
     from pybench.analysis.thresholds import ThresholdResult
+
+FRAMES = (
+    *("trials", "latency", "timeline", "clients", "commands", "nodes", "telemetry"),
+    *("violations", "summary"),
+)
+"""The frames with a column `cell`."""
 
 _SHOWN = (
     *("strategy", "args", "backend", "concurrency", "keys", "hold", "retry"),
@@ -50,6 +56,14 @@ class Run:
     timeline: pd.DataFrame
     violations: pd.DataFrame
     summary: pd.DataFrame
+    clients: pd.DataFrame = field(default_factory=lambda: _frame(schema.CLIENTS.empty_table()))
+    """A row a client of a trial. This frame and the next three are empty in folders of schema 4 and earlier."""
+    commands: pd.DataFrame = field(default_factory=lambda: _frame(schema.COMMANDS.empty_table()))
+    """A row a trial: how many commands were sent in each 10 ms."""
+    nodes: pd.DataFrame = field(default_factory=lambda: _frame(schema.NODES.empty_table()))
+    """A row a server of a trial, of locks whose servers vote."""
+    telemetry: pd.DataFrame = field(default_factory=lambda: _frame(schema.TELEMETRY.empty_table()))
+    """A row a server and step of a trial, and one for the machine that made the load, whose `server` is n/a."""
     workers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """A row for each process whose load was merged into the trial; empty for other runs."""
 
@@ -64,6 +78,10 @@ class Run:
             latency=latency,
             timeline=_frame(gathered.timeline),
             violations=_frame(gathered.violations),
+            clients=_frame(gathered.clients),
+            commands=_frame(gathered.commands),
+            nodes=_frame(gathered.nodes),
+            telemetry=_frame(gathered.telemetry),
             summary=_in_order(summarise(trials, latency), manifest),
             workers=_frame(workers.read(path)),
         )

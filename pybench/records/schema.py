@@ -12,10 +12,11 @@ from pybench.columns import COLUMNS
 from pybench.errors import RecordError
 from pybench.matrix.cells import CELL_COLUMNS
 
-SCHEMA = 4
+SCHEMA = 5
 """Schema 1 had the named axes as text. Since schema 2 every axis is a column, with durations and rates as numbers.
 Schema 3 added the axis `rtt`: a pybench that does not know it would compare cells of different networks.
-Schema 4 added the axis `stages`, for the same reason, and the load `offered` in each step of the time line."""
+Schema 4 added the axis `stages`, for the same reason, and the load `offered` in each step of the time line.
+Schema 5 added the files of clients, commands, nodes and telemetry; folders of earlier schemas lack them."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
@@ -41,6 +42,61 @@ _TIMELINE = {
     "p50_ns": pa.int64(),
     "p99_ns": pa.int64(),
     "offered": pa.float64(),
+}
+_CLIENTS = {
+    "cell": pa.string(),
+    "trial": pa.int64(),
+    "client": pa.int64(),
+    "clients": pa.int64(),
+    "grants": pa.int64(),
+    "attempts": pa.int64(),
+    "refused": pa.int64(),
+    "errors": pa.int64(),
+    "wait_mean_us": pa.float64(),
+    "wait_p50_us": pa.float64(),
+    "wait_p90_us": pa.float64(),
+    "wait_p99_us": pa.float64(),
+    "longest_wait_us": pa.float64(),
+}
+_COMMANDS = {
+    "cell": pa.string(),
+    "trial": pa.int64(),
+    "step_ns": pa.int64(),
+    "commands": pa.list_(pa.int64()),
+}
+_NODES = {
+    "cell": pa.string(),
+    "trial": pa.int64(),
+    "server": pa.int64(),
+    "asked": pa.int64(),
+    "granted": pa.int64(),
+    "refused": pa.int64(),
+    "errors": pa.int64(),
+    "unanswered": pa.int64(),
+    "late": pa.int64(),
+    "decided": pa.int64(),
+    "reply_p50_us": pa.float64(),
+    "reply_p90_us": pa.float64(),
+    "reply_p99_us": pa.float64(),
+    "longest_reply_us": pa.float64(),
+    "validity_p50_ms": pa.float64(),
+    "validity_p10_ms": pa.float64(),
+    "validity_p01_ms": pa.float64(),
+    "least_validity_ms": pa.float64(),
+}
+_TELEMETRY = {
+    "cell": pa.string(),
+    "trial": pa.int64(),
+    "start_ns": pa.int64(),
+    "server": pa.int64(),
+    "cpu_share": pa.float64(),
+    "commands": pa.int64(),
+    "slow_commands": pa.int64(),
+    "waiting": pa.float64(),
+    "waits": pa.string(),
+    "wal_bytes": pa.int64(),
+    "steal_share": pa.float64(),
+    "sampling_share": pa.float64(),
 }
 _VIOLATION = {
     "schema": pa.int64(),
@@ -68,7 +124,20 @@ LATENCY = pa.schema(_LATENCY)
 TIMELINE = pa.schema(_TIMELINE)
 VIOLATIONS = pa.schema(_VIOLATION)
 
-NESTED = {"latency_rows": LATENCY, "timeline_rows": TIMELINE, "violation_rows": VIOLATIONS}
+CLIENTS = pa.schema(_CLIENTS)
+COMMANDS = pa.schema(_COMMANDS)
+NODES = pa.schema(_NODES)
+TELEMETRY = pa.schema(_TELEMETRY)
+
+NESTED = {
+    "latency_rows": LATENCY,
+    "timeline_rows": TIMELINE,
+    "client_rows": CLIENTS,
+    "command_rows": COMMANDS,
+    "node_rows": NODES,
+    "telemetry_rows": TELEMETRY,
+    "violation_rows": VIOLATIONS,
+}
 """The list columns of a part besides its trial's row: rows without their cell and trial."""
 
 

@@ -31,6 +31,13 @@ from pybench.records.upgrade import latency_of_now, trials_of_now
 PARTS = "parts"
 PART_SUFFIX = ".arrow"
 FILES = {"trials": "trials.parquet", "latency": "latency.parquet", "timeline": "timeline.parquet"}
+DETAILS = {
+    "clients": "clients.parquet",
+    "commands": "commands.parquet",
+    "nodes": "nodes.parquet",
+    "telemetry": "telemetry.parquet",
+}
+"""Files that folders of schema 4 and earlier lack."""
 VIOLATIONS = "violations.jsonl"
 LEVEL = 19
 """Of zstd: a run's files are small, and are written once."""
@@ -43,13 +50,18 @@ class Tables:
     trials: pa.Table
     latency: pa.Table
     timeline: pa.Table
+    clients: pa.Table
+    commands: pa.Table
+    nodes: pa.Table
+    telemetry: pa.Table
     violations: pa.Table
 
 
 def encode_part(record: TrialRecord) -> bytes:
     """One trial as an Arrow file of one row."""
     assert set(record.row) == set(schema.TRIAL_COLUMNS), "a record has every column of its schema"
-    nested = dict(zip(schema.NESTED, (record.latency, record.timeline, record.violations), strict=True))
+    details = (record.clients, record.commands, record.nodes, record.telemetry)
+    nested = dict(zip(schema.NESTED, (record.latency, record.timeline, *details, record.violations), strict=True))
     table = pa.Table.from_pylist([record.row | nested], schema=schema.numbered(schema.PART))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
@@ -74,7 +86,8 @@ def gather(folder: Path, manifest: Mapping[str, Any]) -> Tables:
     """
     with explained(folder):
         parts = _read_parts(folder)
-        files = {name: read_parquet(folder / file) for name, file in FILES.items() if (folder / file).exists()}
+        known = (FILES | DETAILS).items()
+        files = {name: read_parquet(folder / file) for name, file in known if (folder / file).exists()}
         violations = _read_violations(folder / VIOLATIONS) if (folder / VIOLATIONS).exists() else None
     fresh = _split(parts) if parts is not None else None
     replaced = _keys(fresh.trials) if fresh is not None else None
@@ -100,6 +113,10 @@ def gather(folder: Path, manifest: Mapping[str, Any]) -> Tables:
         trials=_judged(trials, manifest["control"], manifest.get("probes", ())),
         latency=joined("latency", files.get("latency"), schema.LATENCY),
         timeline=joined("timeline", files.get("timeline"), schema.TIMELINE),
+        clients=joined("clients", files.get("clients"), schema.CLIENTS),
+        commands=joined("commands", files.get("commands"), schema.COMMANDS),
+        nodes=joined("nodes", files.get("nodes"), schema.NODES),
+        telemetry=joined("telemetry", files.get("telemetry"), schema.TELEMETRY),
         violations=joined("violations", violations, schema.VIOLATIONS),
     )
 
@@ -156,6 +173,8 @@ def _split(parts: pa.Table) -> Tables:
     """The tables in `parts`, with each list column expanded into rows."""
 
     def rows_of(name: str) -> pa.Table:
+        if name not in parts.column_names:
+            return schema.NESTED[name].empty_table()
         lists = parts[name].combine_chunks()
         owner = pc.list_parent_indices(lists)
         inner = pa.Table.from_struct_array(pc.list_flatten(lists))
@@ -167,7 +186,8 @@ def _split(parts: pa.Table) -> Tables:
             inner = inner.add_column(0, column, pc.take(parts[column], owner))
         return inner.select(schema.NESTED[name].names)
 
-    return Tables(parts.drop_columns(list(schema.NESTED)), *(rows_of(name) for name in schema.NESTED))
+    nested = [name for name in schema.NESTED if name in parts.column_names]
+    return Tables(parts.drop_columns(nested), *(rows_of(name) for name in schema.NESTED))
 
 
 def _keys(table: pa.Table) -> pa.ChunkedArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,8 +22,10 @@ from pybench.analysis.terms import Terms
 from pybench.analysis.ttl_advice import holds, outlived_share
 from pybench.columns import EFFECT_COLUMNS
 from pybench.quota import Throttled
+from pybench.records import detail_rows
 from pybench.records.schema import SCHEMA
 from pybench.records.served import served_columns, wake_up_columns
+from pybench.records.telemetry import Watched, telemetry_rows
 from pybench.records.use import use_columns
 from pybench.strategies import Judge, Lease
 
@@ -53,7 +55,7 @@ class Labelled(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
-    """The full record of a trial. `latency`, `timeline` and `violations` are rows without cell and trial."""
+    """The full record of a trial. Rows of all files but `trials.parquet` are without cell and trial."""
 
     cell: str
     trial: int
@@ -62,6 +64,10 @@ class TrialRecord:
     latency: list[dict[str, Any]]
     timeline: list[dict[str, Any]]
     violations: list[dict[str, Any]]
+    clients: list[dict[str, Any]] = field(default_factory=list)
+    commands: list[dict[str, Any]] = field(default_factory=list)
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+    telemetry: list[dict[str, Any]] = field(default_factory=list)
 
 
 def trial_record(
@@ -82,6 +88,7 @@ def trial_record(
     wall_s: float | None = None,
     round_trip_us: float | None = None,
     trouble: Trouble | None = None,
+    watched: Watched | None = None,
     throttled: Throttled = Throttled(),  # noqa: B008 - it cannot change
 ) -> TrialRecord:
     """The record of one trial.
@@ -91,7 +98,7 @@ def trial_record(
     clients. `final_values` has the final value of each row. `left_over_keys` is the number of keys left after all
     releases, and `shares_core` says whether a given server ran on the core of a load thread; both are None where
     unknown. `round_trip_us`, the time of one idle call, gives the efficiency. Of `trouble` the record keeps the text,
-    and the violations that count in spite of it.
+    and the violations that count in spite of it. `watched` are samples of the servers and of this machine.
     """
     totals, findings = counted(result.totals, result.violations, trouble)
     effects = _effects(result, strategy.judged_by, final_values)
@@ -126,13 +133,24 @@ def trial_record(
         "violations": verdicts.violations(counts, terms),
         "first_finding": result.finding,
     }
-    return TrialRecord(
+    record = TrialRecord(
         cell=cell.id,
         trial=trial,
         row=row,
-        latency=[] if status == DISTURBED else _latency_rows(result.histograms),
-        timeline=[] if status == DISTURBED else _timeline(result.timeline),
+        latency=[],
+        timeline=[],
         violations=violation_rows(findings, terms, counts),
+    )
+    if status == DISTURBED:
+        return record
+    return replace(
+        record,
+        latency=_latency_rows(result.histograms),
+        timeline=_timeline(result.timeline),
+        clients=detail_rows.client_rows(result.clients),
+        commands=detail_rows.command_rows(result.commands),
+        nodes=detail_rows.node_rows(result.nodes),
+        telemetry=[] if watched is None else telemetry_rows(watched, result),
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pybench.records import Run
+from pybench.records.run import FRAMES
 from pybench.report.view import SERIES_COLOURS, Series, View, make_view
 
 if TYPE_CHECKING:
@@ -31,10 +32,7 @@ def both(changes: RunChanges, old: Run, new: Run, names: tuple[str, str] = SIDES
     cells = [_id(side, one.new_cell) for one in changes.cells for side in names]
     entries = {entry["id"]: entry for part in parts for entry in part.manifest["cells"]}
     manifest = {**new.manifest, "cells": [entries[cell] for cell in cells if cell in entries]}
-    frames = {
-        name: pd.concat([getattr(part, name) for part in parts], ignore_index=True)
-        for name in ("trials", "latency", "timeline", "violations", "summary")
-    }
+    frames = {name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in FRAMES}
     view = make_view(Run(Path(), manifest, **frames))
     return _named(view, {one.new_cell: one.lock for one in changes.cells}, names)
 
@@ -57,8 +55,7 @@ def _renamed(run: Run, cells: Mapping[str, str], side: str) -> Run:
     entries: list[dict[str, Any]] = [
         {**entry, "id": _id(side, cells[entry["id"]])} for entry in run.manifest["cells"] if entry["id"] in cells
     ]
-    names = ("trials", "latency", "timeline", "violations", "summary")
-    frames = {name: of(frame) if "cell" in (frame := getattr(run, name)) else frame for name in names}
+    frames = {name: of(frame) if "cell" in (frame := getattr(run, name)) else frame for name in FRAMES}
     return Run(run.path, {**run.manifest, "cells": entries}, **frames)
 
 

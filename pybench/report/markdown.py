@@ -12,6 +12,7 @@ from pybench.records import Run
 from pybench.report import run_facts
 from pybench.report.cautions.of_run import cautions
 from pybench.report.html import VERDICT_SYMBOLS
+from pybench.report.sections import nodes
 from pybench.report.sections.answer import clauses
 from pybench.report.sections.ranking import BOUND, PAST_LEASE, QUANTILES, Entry, LoadEntries, by_load, columns_of
 from pybench.report.verdict_reasons import unsafe_and_evidence
@@ -44,6 +45,7 @@ def build(run: Run) -> str:
     points = [f"- ✕ **UNSAFE** {plain(remark.sentence)}." for remark in unsafe]
     points += [f"- {plain(clause)}" for clause in others]
     points += [f"- {plain(f'{remark.subject}, as expected: {remark.reason}.')}" for remark in evidence]
+    points += [f"- {plain(remark)}" for remark in nodes.remarks(view)]
     if points:
         parts.append("\n".join(points))
     if view.cells:

@@ -20,12 +20,15 @@ from pybench.report.html import asset, fill
 from pybench.report.section import Section
 from pybench.report.sections import (
     answer,
+    clients,
     cost,
     database,
     distribution,
     fairness,
+    herd,
     latency,
     method,
+    nodes,
     ranking,
     stages,
     throughput,
@@ -48,9 +51,11 @@ CHARTS: tuple[Render, ...] = (
     stages.render,
     timeline.render,
     fairness.render,
+    clients.render,
+    herd.render,
     cost.render,
 )
-AFTER_CHARTS: tuple[Render, ...] = (database.render, workers.render, violations.render, method.render)
+AFTER_CHARTS: tuple[Render, ...] = (nodes.render, database.render, workers.render, violations.render, method.render)
 
 
 def build(run: Run) -> str:

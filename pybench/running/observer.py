@@ -32,6 +32,7 @@ from pybench.running.aftermath import (
     refusals,
     step_of_clock,
 )
+from pybench.running.machine_sampler import watched
 from pybench.running.trial_servers import DatabaseSpent, Side, Spent, sides_of
 from pybench.running.watch import Slot
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from pybench.running.interrupts import Interrupts
     from pybench.running.watch import Watch
     from pybench.servers import AnyServer, ServerPool
+    from pybench.servers.sampling import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class Measured:
     """A disturbance of the servers, which ends the run and makes the figures of the trial invalid."""
     left_over_keys: int | None
     """Locks that were left on a server although all were released; None where unknown."""
+    machine: Sequence[Sample]
+    """What this machine and process did while the trial ran; empty for a control, a baseline or a probe."""
     shares_core: bool | None
     """Whether a given server ran on the core of a load thread at the end; None where unknown."""
 
@@ -173,7 +177,8 @@ class Observer:
                 side.begin()
             started_at, started = datetime.now(UTC), time.monotonic()
             self.watch.trial_begins(slot, trial)
-            result = self._run_trial(trial, sides, slot.cell.strategy)
+            with watched([] if slot.is_control else sides) as machine:
+                result = self._run_trial(trial, sides, slot.cell.strategy)
             error_replies.mask(result.errors, self.matrix.secrets)
             shares_core = self.placement.shares_core()
             wall_s = time.monotonic() - started
@@ -191,7 +196,7 @@ class Observer:
             self._note_disturbances(slot, result, sides)
         else:
             self._clear_if_possible(sides)
-        return Measured(result, started_at, wall_s, spent, trouble, left_over, shares_core)
+        return Measured(result, started_at, wall_s, spent, trouble, left_over, machine.series, shares_core)
 
     def new_sides(self, cell: Cell, servers: Sequence[AnyServer]) -> list[Side]:
         """The servers of a new trial of `cell`. Its keys begin with `key_prefix` from now on."""

@@ -21,6 +21,7 @@ from pybench.planning.needs import CallConditions, call_conditions_of, on_backen
 from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
 from pybench.records.tables import judged_row
+from pybench.records.telemetry import Watched
 from pybench.running.controls import run_controls, run_plants, run_probes
 from pybench.running.observer import Baseline, Measured, NewTrial, Observer, RunTrial
 from pybench.running.preflight import use_locks
@@ -238,6 +239,7 @@ class Runner:
             wall_s=measured.wall_s,
             round_trip_us=self.observer.idle_calls_us(cell),
             trouble=measured.trouble,
+            watched=Watched([spent.series for spent in measured.spent], measured.machine),
             throttled=since,
         )
         recorded = None if recording is None else measured.result.recorded

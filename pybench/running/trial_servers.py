@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from pybench.errors import LocksGone, ServerError
 from pybench.matrix.places import parts_of_place
 from pybench.planning.trial_spec import session_settings
-from pybench.servers import Server, difference, keys_gone, read_figures, remove_keys, remove_locks
+from pybench.servers import RedisSampler, Server, difference, keys_gone, read_figures, remove_keys, remove_locks
 from pybench.servers.connection import ANSWER_S
 from pybench.servers.redis.cleanup import CLEANUP_S
 from pybench.servers.redis.refusals import refused_calls
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pybench.servers import AnyServer, ServerFigures
     from pybench.servers.postgres import Effects, PostgresFigures, PostgresServer, Samples
     from pybench.servers.postgres.connecting import Session
+    from pybench.servers.sampling import Sample
 
 ROWS_A_SECOND = 50_000
 """Every database creates, reads or drops at least so many rows a second; timeouts of large tables use this rate."""
@@ -43,9 +44,11 @@ class Spent:
     """CPU time in microseconds; None where unknown."""
     calls: Mapping[str, int] | None
     """Calls by command, as counted by the server; None for a server without such counts."""
+    series: Sequence[Sample] = ()
+    """What the server did while the trial ran; empty where it was not watched."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSpent(Spent):
     """The usage of a database in a trial, with its final rows."""
 
@@ -78,6 +81,9 @@ class Side(Protocol):
 
     def begin(self) -> None:
         """Read the usage so far. Raises ServerError."""
+
+    def watch(self) -> None:
+        """Take samples of what the server does from now on, until `end`. Raises nothing."""
 
     def end(self) -> Spent:
         """The usage since `begin`. Raises ServerError, also for an event that makes the trial invalid."""
@@ -114,6 +120,7 @@ class RedisSide:
         self.server = server
         self.prefix = prefix
         self.keys_may_go = keys_may_go
+        self._sampler = RedisSampler(server)
         self._before: list[ServerFigures] = []
         self._spent: ServerFigures | None = None
 
@@ -128,8 +135,13 @@ class RedisSide:
         """Read the usage of the server and its replicas so far. Raises ServerError."""
         self._before = [read_figures(server) for server in self._all]
 
+    def watch(self) -> None:
+        """Take samples of the server, without its replicas, from now on."""
+        self._sampler.__enter__()
+
     def end(self) -> Spent:
         """The usage since `begin`. Raises ServerError, also after a restart and after a forbidden loss of keys."""
+        self._sampler.stop()
         try:
             after = [read_figures(server) for server in self._all]
         except ServerError as error:
@@ -138,10 +150,11 @@ class RedisSide:
         spent = [difference(*pair, keys_may_go=self.keys_may_go) for pair in pairs]
         self._spent = spent[0]
         # A replica repeats the commands of its primary: its CPU time counts, but not its calls.
-        return Spent(sum(figures.cpu_us for figures in spent), spent[0].calls)
+        return Spent(sum(figures.cpu_us for figures in spent), spent[0].calls, self._sampler.series)
 
     def clear(self, *, seconds: float | None = None) -> int:
         """Remove the keys; returns how many of them were locks. Raises ServerError."""
+        self._sampler.stop()
         return remove_locks(self.server, self.prefix, seconds=CLEANUP_S if seconds is None else seconds).locks
 
     def refused(self, calls: str, code: str, first: str, *, strategy: str) -> ServerError:
@@ -220,6 +233,9 @@ class PostgresSide:
         self._before = self._postgres.read_figures(self.server)
         self._sampler.__enter__()
 
+    def watch(self) -> None:
+        """Nothing to do: what sessions wait for is a part of the usage, and sampled since `begin`."""
+
     def end(self) -> DatabaseSpent:
         """The usage since `begin`, and the final rows. Raises ServerError, also after a restart."""
         assert self._before is not None, "a trial begins before it ends"
@@ -233,7 +249,15 @@ class PostgresSide:
         except ServerError as error:
             raise _unread(error, self.server) from None
         spent = self._postgres.difference(self._before, after)
-        return DatabaseSpent(spent.cpu_us, None, spent, self._sampler.samples, effects, values)
+        return DatabaseSpent(
+            spent.cpu_us,
+            None,
+            self._sampler.series,
+            figures=spent,
+            samples=self._sampler.samples,
+            effects=effects,
+            final_values=values,
+        )
 
     def clear(self, *, seconds: float | None = None) -> None:
         """Drop the schema. Raises ServerError."""

@@ -10,6 +10,7 @@ from pybench.servers.redis.cleanup import remove_keys, remove_locks
 from pybench.servers.redis.endpoint import Endpoint
 from pybench.servers.redis.figures import ServerFigures, difference, keys_gone, read_figures
 from pybench.servers.redis.probe import Facts, probe
+from pybench.servers.redis.sampler import RedisSampler
 from pybench.servers.redis.server import Server
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "Endpoint",
     "Facts",
     "Leftover",
+    "RedisSampler",
     "Server",
     "ServerFigures",
     "ServerPool",

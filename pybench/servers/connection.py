@@ -10,6 +10,7 @@ import errno
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
@@ -85,6 +86,11 @@ class Connection(Generic[E]):
         """Move the deadline to `seconds` from now."""
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
+
+    def shut_down(self) -> None:
+        """End the connection, from any thread: one that waits for a reply gets an error at once."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def _send(self, data: bytes) -> None:
         self._bytes = len(self._received)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pybench.analysis.histograms import merged
 from pybench.analysis.stats import quantile
-from pybench.records.parts import MOST_VIOLATIONS, Histogram, TrialPart, merged_histograms
+from pybench.records.parts import MOST_VIOLATIONS, OF_CLIENTS, Histogram, TrialPart, merged_histograms
 
 if TYPE_CHECKING:
     from pybench._core import Drained, Violation
@@ -30,7 +30,6 @@ ONLY_AT_THE_END = (
 )
 """Totals of a trial that no drain brings."""
 OF_STEPS = ("start_ns", "grants", "refused", "errors", "p50_ns", "p99_ns")
-OF_CLIENTS = ("grants", "attempts", "wait_sum_ns", "wait_max_ns")
 
 
 @dataclass(slots=True)

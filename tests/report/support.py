@@ -16,7 +16,7 @@ from pybench.analysis import verdicts, violation_sentences
 from pybench.analysis.terms import Terms
 from pybench.matrix.stages import Stages, recorded_stages
 from pybench.records import Run, schema
-from pybench.records.tables import Tables
+from pybench.records.tables import DETAILS, Tables
 from pybench.records.trial import judgement_columns
 from pybench.strategies import Exclusion
 
@@ -111,7 +111,9 @@ def make_run(
             latency.append(trial.latency())
             timeline += trial.timeline()
             violations += trial.violations()
+    details = {name: getattr(schema, name.upper()).empty_table() for name in DETAILS}
     tables = Tables(
+        **details,
         trials=pa.Table.from_pylist(rows, schema=schema.TRIALS),
         latency=pa.Table.from_pylist(latency, schema=schema.LATENCY),
         timeline=pa.Table.from_pylist(timeline, schema=schema.TIMELINE),
@@ -138,7 +140,7 @@ def listed(point: Point) -> dict[str, Any]:
 def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, trials: int) -> dict[str, Any]:
     """A manifest with everything in it."""
     return {
-        "schema": 4,
+        "schema": 5,
         "status": status,
         "name": name,
         "started_at": "2026-03-14T09:26:53+00:00",
@@ -298,4 +300,4 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
         "first_fence": None, "second_fence": None, **changed,
     }  # fmt: skip
     sentence = violation_sentences.sentence(cast("Violation", fields))
-    return {"schema": 4, "cell": cell, "trial": trial, "sentence": sentence, **fields}
+    return {"schema": 5, "cell": cell, "trial": trial, "sentence": sentence, **fields}

@@ -32,8 +32,8 @@ def parts(server) -> list[TrialPart]:
 
 
 def equal(one: TrialPart, other: TrialPart) -> bool:
-    plain = ("totals", "histograms", "stopped", "jain", "violations", "finding", "errors")
-    columns = ("timeline", "clients", "writes")
+    plain = ("totals", "histograms", "stopped", "jain", "violations", "finding", "errors", "nodes")
+    columns = ("timeline", "clients", "writes", "commands")
     return all(getattr(one, name) == getattr(other, name) for name in plain) and all(
         getattr(one, name).keys() == getattr(other, name).keys()
         and all((getattr(one, name)[key] == getattr(other, name)[key]).all() for key in getattr(one, name))

@@ -26,9 +26,13 @@ def test_a_finished_folder_holds_what_the_readme_lists_and_no_parts(folder):
     folder.add_trial(record(result=FakeResult(violations=[violation()])))
     folder.finish("complete")
     assert sorted(path.name for path in folder.path.iterdir()) == [
+        "clients.parquet",
+        "commands.parquet",
         "latency.parquet",
         "manifest.json",
+        "nodes.parquet",
         "summary.csv",
+        "telemetry.parquet",
         "timeline.parquet",
         "trials.parquet",
         "violations.jsonl",
@@ -39,10 +43,10 @@ def test_a_finished_folder_holds_what_the_readme_lists_and_no_parts(folder):
 def test_every_file_carries_the_schema_number(folder):
     folder.add_trial(record(result=FakeResult(violations=[violation()])))
     folder.finish("complete")
-    for name in ("trials", "latency", "timeline"):
-        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"4"
-    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 4
-    assert json.loads((folder.path / "manifest.json").read_text())["schema"] == 4
+    for name in ("trials", "latency", "timeline", "clients", "commands", "nodes", "telemetry"):
+        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"5"
+    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 5
+    assert json.loads((folder.path / "manifest.json").read_text())["schema"] == 5
 
 
 def test_the_files_have_the_columns_of_the_readme_in_order(folder):

@@ -8,6 +8,7 @@ from support.trials import SECOND, FakeResult, cell, histogram, record, totals
 
 from pybench.analysis.summary import summarise
 from pybench.matrix.values import Distribution
+from pybench.records.parts import OF_CLIENTS
 
 US = 1_000
 
@@ -26,10 +27,9 @@ def result(grants_of_clients: list[int], *, attempts: list[int] | None = None, *
     made.histograms = phases(grants=grants, **lengths) if lengths else made.histograms
     each = np.array(grants_of_clients, dtype=np.uint64)
     made.clients = {
-        "grants": each,
+        **dict.fromkeys(OF_CLIENTS, each),
         "attempts": np.array(attempts or [1] * len(grants_of_clients), dtype=np.uint64),
         "wait_sum_ns": each * 1_000,
-        "wait_max_ns": each,
     }
     return made
 

@@ -210,6 +210,20 @@ def _interval(series: Series, points: Sequence[_Point], inside: Sequence[bool], 
     }
 
 
+def cell_trace(cell: CellView) -> dict[str, Any]:
+    """What names a trace of `cell` alone: the page finds it by its line."""
+    return {
+        "type": "scatter",
+        "name": series_text(cell.line, struck=cell.breaks_exclusion),
+        "meta": cell.line.label,
+    }
+
+
+def cell_stroke(cell: CellView, width: float = 2) -> dict[str, Any]:
+    """The colour and dash of a line of `cell`, dotted where it is unsafe."""
+    return {"color": cell.line.colour, "width": width, "dash": "dot" if cell.unsafe else cell.line.dash}
+
+
 def symbol(cell: CellView) -> str:
     """The marker of a cell: the shape of its line, filled when safe, hollow with a cross when unsafe."""
     return cell.line.shape + SYMBOL_SUFFIXES[cell.verdict]

@@ -16,8 +16,9 @@ from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.stages import Stages, recorded_stages
 from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, linear_axis, log_axis
-from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, plot_text, series_text, symbol
+from pybench.report.charts.curves import UNSAFE_HEADROOM, plot_text, series_text, symbol
 from pybench.report.charts.grid import Charts, charts_section, datum
+from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.sections.timeline import middles, time_axis, whole_steps
 from pybench.report.view import CellView, View
@@ -25,7 +26,7 @@ from pybench.report.view import CellView, View
 # Points of the whole section. With more, steps are averaged, so that the report of any run stays small.
 POINTS = 20_000
 # Pixels of the parts of a panel; the title of each part stands in the room above it.
-OFFERED_HEIGHT, PART_HEIGHT, BETWEEN = 80, 124, 40
+OFFERED_HEIGHT, PART_HEIGHT = 80, 124
 NOTE = (
     "A line is the median over the trials of a lock. A step with fewer than 20 grants has no p50, and one with fewer "
     "than 1,000 has no p99."
@@ -151,29 +152,14 @@ def _panel(view: View, load: _Load, id_: str) -> Figure:
     offered = linear_axis([load.stages.highest], f"{unit} offered", format_count)
     measures = load.measures
     axes = [offered, *(_axis(view, load, measure) for measure in measures)]
-    # Plotly numbers its axes from 1, which it does not write: here from the lowest part.
-    suffixes = [str(number) if number > 1 else "" for number in range(len(axes), 0, -1)]
-    layout: dict[str, Any] = {"xaxis": time_axis(end_s).layout() | {"anchor": "y"}, "margin": MARGIN}
-    for axis, suffix, domain in zip(axes, suffixes, _domains(len(measures)), strict=True):
-        layout[f"yaxis{suffix}"] = axis.layout() | {"domain": domain, "anchor": "x"}
+    heights = [OFFERED_HEIGHT] + [PART_HEIGHT] * len(measures)
+    stack = stacked(time_axis(end_s), list(zip(axes, heights, strict=True)))
+    suffixes = stack.suffixes
     data = [_area(load, unit, suffixes[0])]
     for measure, suffix in zip(measures, suffixes[1:], strict=True):
         data += [_line(cell, load.medians[cell.id], measure, suffix) for cell in load.drawn]
     missing = [cell.line.label for cell in load.cells if cell.id not in load.medians]
-    height = MARGIN["t"] + _room(len(measures)) + MARGIN["b"]
-    return Figure(id_, load.title, _alt(load, unit), data, layout, height, missing=missing)
-
-
-def _room(measures: int) -> int:
-    return OFFERED_HEIGHT + measures * (BETWEEN + PART_HEIGHT)
-
-
-def _domains(measures: int) -> list[list[float]]:
-    """The vertical room of each part as shares of a panel, the offered load on top."""
-    room = _room(measures)
-    tops = [room, *(room - OFFERED_HEIGHT - BETWEEN - place * (BETWEEN + PART_HEIGHT) for place in range(measures))]
-    heights = [OFFERED_HEIGHT] + [PART_HEIGHT] * measures
-    return [[round((top - height) / room, 4), round(top / room, 4)] for top, height in zip(tops, heights, strict=True)]
+    return Figure(id_, load.title, _alt(load, unit), data, stack.layout, stack.height, missing=missing)
 
 
 def _axis(view: View, load: _Load, measure: _Measure) -> Axis:

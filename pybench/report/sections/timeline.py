@@ -13,9 +13,11 @@ from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.durations import format_duration
 from pybench.numbers import format_count
 from pybench.report.charts.axes import Axis, linear_axis
-from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, series_text, symbol
+from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, cell_stroke, cell_trace, series_text, symbol
 from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
+from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataTable, Datum, Figure, Section
+from pybench.report.sections import telemetry
 from pybench.report.view import CellView, View
 
 # The step of a window of up to five minutes, and the time for which grants are given.
@@ -24,6 +26,8 @@ STEP_NS = 100_000_000
 POINTS = 40_000
 # The opacity of the lines of trials beside the line of their median.
 FAINT = 0.25
+GRANTS_HEIGHT = 180
+BELOW = " Below, over the same time, what servers and machine did, sampled ten times a second: medians over trials."
 MEDIANS = (
     "A thick line is the median over the trials of a lock. Point at a line, or at a name in the legend, to highlight "
     "the trials of that lock."
@@ -39,8 +43,9 @@ def render(view: View) -> Section | None:
     medians = steps.drop_duplicates(["cell", "start_ns"])
     width = -(-(len(steps) + len(medians)) // POINTS)
     by_cell = {str(cell): rows for cell, rows in _coarser(steps, width).groupby("cell", sort=False)}
+    watched = telemetry.medians(view)
     figures = [
-        _panel(view, conditions, cells, by_cell, f"timeline-{place}")
+        _panel(view, conditions, cells, (by_cell, watched), f"timeline-{place}")
         for place, (conditions, cells) in enumerate(view.panels())
         if any(cell.id in by_cell for cell in cells)
     ]
@@ -52,7 +57,7 @@ def render(view: View) -> Section | None:
         id="timeline",
         title="Over time",
         lede="Grants per 100 ms in each whole step of the measured window, one thin line for each trial. A steady lock "
-        f"is flat; a stall drops to zero.{averaged}",
+        f"is flat; a stall drops to zero.{averaged}{BELOW if watched else ''}",
         figures=figures,
         note=MEDIANS if view.run.trials["trial"].nunique() > 1 else "",
         tables=[_table(view, by_cell)],
@@ -97,9 +102,10 @@ def _panel(
     view: View,
     conditions: Conditions,
     cells: Sequence[CellView],
-    by_cell: dict[str, pd.DataFrame],
+    frames: tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]],
     id_: str,
 ) -> Figure:
+    by_cell, watched = frames
     drawn = [cell for cell in cells if cell.id in by_cell]
     traces = [_traces(cell, by_cell[cell.id]) for cell in drawn]
     # All thin lines are drawn first, so that they lie below the medians.
@@ -109,8 +115,32 @@ def _panel(
     title = say_conditions(conditions)
     ranges = "; ".join(f"{cell.line.label}: {_spread(cell, by_cell[cell.id])}" for cell in drawn)
     alt = f"Grants per 100 ms over time{', ' + title if title else ''}. {ranges}."
-    layout = {"xaxis": x.layout(), "yaxis": _y_axis(view, drawn, by_cell).layout(), "margin": MARGIN}
-    return Figure(id_, title, alt, data, layout, missing=[one.line.label for one in cells if one.id not in by_cell])
+    y, parts = _y_axis(view, drawn, by_cell), telemetry.parts_of(drawn, watched)
+    missing = [one.line.label for one in cells if one.id not in by_cell]
+    if not parts:
+        layout = {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN}
+        return Figure(id_, title, alt, data, layout, missing=missing)
+    below = [(telemetry.axis_of(part, drawn, watched), telemetry.PART_HEIGHT) for part in parts]
+    stack = stacked(x, [(y, GRANTS_HEIGHT), *below])
+    data = [trace | {"yaxis": f"y{stack.suffixes[0]}"} for trace in data]
+    for part, suffix in zip(parts, stack.suffixes[1:], strict=True):
+        data += [_watched(cell, watched[cell.id], part, suffix) for cell in drawn if cell.id in watched]
+    alt += f" Below: {', '.join(part.title for part in parts)}."
+    return Figure(id_, title, alt, data, stack.layout, stack.height, missing=missing)
+
+
+def _watched(cell: CellView, rows: pd.DataFrame, part: telemetry.Part, suffix: str) -> dict[str, Any]:
+    """A line below the grants; a step without a figure is a gap."""
+    steps = pd.DataFrame({"cell": cell.id, "trial": 0, "start_ns": rows.index})
+    values = [None if pd.isna(value) else float(f"{value:.3g}") for value in rows[part.column]]
+    return cell_trace(cell) | {
+        "mode": "lines",
+        "x": middles(rows.index, float(step_lengths_ns(steps).iloc[0])),
+        "y": values,
+        "yaxis": f"y{suffix}",
+        "line": cell_stroke(cell, 1.5),
+        "hovertemplate": "%{fullData.name}: %{y}<extra></extra>",
+    }
 
 
 def time_axis(end_s: float) -> Axis:

@@ -53,13 +53,32 @@ def cpu_ns(postmaster: int) -> int | None:
         return None
 
 
-def _worked_ns(process: psutil.Process) -> int:
+def running_ns(postmaster: int) -> int | None:
+    """As `cpu_ns`, for samples: cheaper, but a process that ends between two samples takes its time with it.
+
+    None where this kernel does not list the children of a process.
+    """
     try:
-        # psutil knows ticks of 10 ms only.
-        return int(Path(f"/proc/{process.pid}/schedstat").read_text(encoding="ascii").split()[0])
+        listed = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text(encoding="ascii").split()
+        ended = _ended_ns(psutil.Process(postmaster))
+    except (OSError, psutil.Error):
+        return None
+    worked = (_scheduled_ns(pid) for pid in (postmaster, *map(int, listed)))
+    return ended + sum(ns for ns in worked if ns is not None)
+
+
+def _scheduled_ns(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0])
     except (OSError, IndexError):
-        pass
-    try:
+        return None
+
+
+def _worked_ns(process: psutil.Process) -> int:
+    scheduled = _scheduled_ns(process.pid)
+    if scheduled is not None:
+        return scheduled
+    try:  # psutil knows ticks of 10 ms only.
         used = process.cpu_times()
     except psutil.NoSuchProcess:
         return 0  # It ended since it was listed: the time that it used is part of its parent's.

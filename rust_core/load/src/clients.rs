@@ -116,7 +116,7 @@ impl<L: LockMachine> Clients<L> {
                     to: server,
                     over,
                     ref command,
-                } => self.send(index, (call, server, over), command, to),
+                } => self.send(index, now, (call, server, over), command, to),
                 Action::WakeAt(at) => {
                     self.list[index as usize].lock_wake = at;
                     self.timers.arm(index, at);
@@ -149,6 +149,7 @@ impl<L: LockMachine> Clients<L> {
     fn send<T: Transport>(
         &self,
         index: u32,
+        now: Nanos,
         (call, server, over): (CallId, ServerId, ConnectionKind),
         command: &Command,
         to: &mut Ports<'_, T>,
@@ -167,6 +168,9 @@ impl<L: LockMachine> Clients<L> {
         });
         if let Some(bytes) = sent {
             to.recorder.sent(bytes);
+        }
+        if L::servers_vote() && command.asks_for_vote() {
+            to.recorder.asked((index, call), server.0, now, sent.is_some());
         }
     }
 
@@ -227,6 +231,11 @@ impl<L: LockMachine> Clients<L> {
 
     pub(crate) fn has_starting(&self) -> bool {
         !self.starts.starting().is_empty()
+    }
+
+    /// Whether the reply to this call may still decide the client's attempt: see `LockMachine::servers_vote`.
+    pub(crate) fn awaits_vote(&self, index: u32, call: CallId) -> bool {
+        self.list[index as usize].lock.awaits_vote(call)
     }
 
     #[inline]

@@ -38,7 +38,10 @@ pub use driver::Driver;
 pub use error::{LoadError, ServerRefusal, TrialError};
 pub use live::Drained;
 pub use plant::Planted;
+pub use recorder::commands::CommandColumns;
 pub use recorder::judge::Heard;
+pub use recorder::nodes::NodeFigures;
+pub use recorder::per_client::ClientColumns;
 pub use recorder::recording::{Recorded, Recording};
 pub use recorder::stats::{Counters, Ended, Histograms, Phase};
 pub use recorder::timeline::Columns;
@@ -50,4 +53,4 @@ pub use spec::{
     RedisServer, ServerSpec, Speaks, Stage, TrialSpec,
 };
 pub use transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Sender, Transport};
-pub use trial::{ClientColumns, Measured, Running, Trial};
+pub use trial::{Measured, Running, Trial};

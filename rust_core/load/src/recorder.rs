@@ -3,8 +3,12 @@
 //! Everything here is told, stamped by the loop. `window.rs` says when counting begins and ends, `judge.rs` connects
 //! the threads with the checker.
 
+mod buckets;
+pub(crate) mod commands;
 mod error_replies;
 pub(crate) mod judge;
+pub(crate) mod nodes;
+pub(crate) mod per_client;
 pub(crate) mod recording;
 pub(crate) mod stats;
 pub(crate) mod timeline;
@@ -22,9 +26,12 @@ use crate::clients::trial_params::TrialParams;
 use crate::clients::{Asked, Tried};
 use crate::control::Control;
 use crate::live::Load;
+use commands::CommandSteps;
 pub(crate) use error_replies::ErrorReplies;
 pub use error_replies::{ErrorPhase, ErrorReply};
 use judge::Judge;
+use nodes::{NodeFigures, Nodes};
+use per_client::PerClient;
 use stats::{Counters, Histograms};
 pub(crate) use stats::{Ended, Phase};
 use timeline::Timeline;
@@ -33,15 +40,6 @@ pub use writes::Writes;
 
 /// Longer than any sleep of the loop. A key counts as stalled only after at least a reply timeout, which is 1 s.
 const LONG_STALL: Nanos = Nanos::from_millis(100);
-
-/// The figures of one client in the window.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ClientFigures {
-    pub(crate) grants: u64,
-    pub(crate) attempts: u64,
-    pub(crate) wait_sum_ns: u64,
-    pub(crate) wait_max_ns: u64,
-}
 
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -56,10 +54,12 @@ pub(crate) struct Recorder {
     counters: Counters,
     histograms: Histograms,
     timeline: Timeline,
+    commands: CommandSteps,
+    nodes: Option<Nodes>,
     errors: ErrorReplies,
     window: Window,
     writes: Writes,
-    figures: Vec<ClientFigures>,
+    clients: PerClient,
     /// When an open connection was first found closed; `NEVER` if none was.
     first_cut: Nanos,
     /// The last question to a running trial that was answered: see `live`.
@@ -72,9 +72,11 @@ pub(crate) struct Share {
     pub(crate) counters: Counters,
     pub(crate) histograms: Histograms,
     pub(crate) timeline: Timeline,
+    pub(crate) commands: CommandSteps,
+    pub(crate) nodes: Vec<NodeFigures>,
     pub(crate) error_replies: ErrorReplies,
     pub(crate) writes: Writes,
-    pub(crate) figures: Vec<ClientFigures>,
+    pub(crate) clients: PerClient,
     pub(crate) longest: Longest,
     pub(crate) window_length: Nanos,
     pub(crate) first_cut: Nanos,
@@ -99,10 +101,12 @@ impl Recorder {
             counters: Counters::default(),
             histograms: Histograms::new(),
             timeline: Timeline::new(params.duration),
+            commands: CommandSteps::new(params.duration),
+            nodes: Nodes::of(params.voting_servers, clients),
             errors: ErrorReplies::default(),
             window: Window::new(clients),
             writes: Writes::to(params.written_keys),
-            figures: vec![ClientFigures::default(); clients as usize],
+            clients: PerClient::of(clients),
             first_cut: Nanos::NEVER,
             answered: 0,
         }
@@ -115,9 +119,11 @@ impl Recorder {
             counters: self.counters,
             histograms: self.histograms,
             timeline: self.timeline,
+            commands: self.commands,
+            nodes: self.nodes.map(Nodes::finish).unwrap_or_default(),
             error_replies: self.errors,
             writes: self.writes,
-            figures: self.figures,
+            clients: self.clients,
             longest: self.window.longest,
             window_length: self.window.length,
             first_cut: self.first_cut,
@@ -159,7 +165,7 @@ impl Recorder {
             self.judge.record(now, Judged::DriverStalled { client });
         }
         self.window.last_reading = now;
-        now >= self.window.turns_at
+        now >= self.window.looks_at
     }
 
     #[inline]
@@ -212,7 +218,7 @@ impl Recorder {
             self.counters.no_quorum += u64::from(tried.no_quorum);
             self.counters.conflicts += u64::from(tried.conflicts);
             self.counters.attempts += attempts;
-            self.figures[index as usize].attempts += attempts;
+            self.clients.figures[index as usize].attempts += attempts;
         }
         attempts
     }
@@ -224,17 +230,15 @@ impl Recorder {
         self.counters.grants += 1;
         self.counters.refused_attempts += attempts.saturating_sub(1);
         self.counters.nominal_hold_ns += hold.0;
-        if self.window.was_due_within(asked.due) {
+        let was_due_within = self.window.was_due_within(asked.due);
+        if was_due_within {
             self.record(Phase::Response, Ended::Granted, response);
             if self.open_loop {
                 self.record(Phase::Service, Ended::Granted, service);
             }
         }
         self.timeline.grant(response);
-        let figures = &mut self.figures[index as usize];
-        figures.grants += 1;
-        figures.wait_sum_ns += response.0;
-        figures.wait_max_ns = figures.wait_max_ns.max(response.0);
+        self.clients.grant(index, response, was_due_within);
     }
 
     /// Counts an acquire that ended without a grant, if the window is open.
@@ -270,8 +274,8 @@ impl Recorder {
                 unreachable!("{ended:?} is counted elsewhere")
             }
         }
-        let figures = &mut self.figures[index as usize];
-        figures.wait_max_ns = figures.wait_max_ns.max(response.0);
+        self.clients.waited(index, response);
+        self.clients.ungranted(index, ended);
     }
 
     /// Records how long a step took, in the window or, for a grant of the window, after it.
@@ -363,7 +367,7 @@ impl Recorder {
     #[expect(clippy::inline_always, reason = "a call costs as much as what it does")]
     #[inline(always)]
     pub(crate) fn touch(&self, index: u32, judged: Option<(ClientId, Key)>) {
-        std::hint::black_box(self.figures[index as usize].grants);
+        std::hint::black_box(self.clients.figures[index as usize].grants);
         if let Some((client, key)) = judged {
             self.judge.touch(client, key);
         }

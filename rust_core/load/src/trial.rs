@@ -15,7 +15,10 @@ use crate::control::{Control, Progress, TrialPhase};
 use crate::driver::Driver;
 use crate::live::Found;
 use crate::plant::{self, Planted};
+use crate::recorder::commands::{CommandColumns, CommandSteps};
 use crate::recorder::judge::{Judge, Judged, RING, WindowedChecker, merge, ring};
+use crate::recorder::nodes::NodeFigures;
+use crate::recorder::per_client::ClientColumns;
 use crate::recorder::recording::{self, Recorded, Recording};
 use crate::recorder::stats::{Counters, Histograms};
 use crate::recorder::timeline::{Columns, Timeline};
@@ -31,6 +34,8 @@ pub struct Measured {
     pub stopped: bool,
     /// The length of the window; zero when the trial was stopped before it.
     pub window: Nanos,
+    /// When the window was to open; `NEVER` when the trial was stopped before its threads had connected.
+    pub window_start: Nanos,
     /// When the trial began; the times of violations count from here.
     pub began: Nanos,
     /// How long after that an open connection was first found closed; `None` if none was. A restarted server answers
@@ -46,21 +51,15 @@ pub struct Measured {
     pub errors: Vec<ErrorReply>,
     pub writes: Writes,
     pub clients: ClientColumns,
+    pub commands: CommandColumns,
+    /// One for each server of a lock whose servers vote; empty for all others.
+    pub nodes: Vec<NodeFigures>,
     pub report: Report,
     pub jain: Option<f64>,
     pub names: KeyNames,
     /// How many of the checker's clients belong to each client of the trial: see `report`.
     pub keys_per_grant: u32,
     pub recorded: Option<Recorded>,
-}
-
-/// One element per client, in the window.
-#[derive(Debug, Default)]
-pub struct ClientColumns {
-    pub grants: Vec<u64>,
-    pub attempts: Vec<u64>,
-    pub wait_sum_ns: Vec<u64>,
-    pub wait_max_ns: Vec<u64>,
 }
 
 /// A trial whose description was checked, before and while it runs.
@@ -264,6 +263,8 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
     };
     let mut histograms = Histograms::new();
     let mut timeline = Timeline::new(Nanos::ZERO);
+    let mut commands = CommandSteps::new(Nanos::ZERO);
+    let mut nodes = Vec::new();
     let mut errors = ErrorReplies::default();
     let mut writes = Writes::default();
     let mut clients = ClientColumns::default();
@@ -279,11 +280,15 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         longest = longest.of_both(share.longest);
         first_cut = first_cut.min(share.first_cut);
         writes.add(&share.writes);
-        for figures in &share.figures {
-            clients.grants.push(figures.grants);
-            clients.attempts.push(figures.attempts);
-            clients.wait_sum_ns.push(figures.wait_sum_ns);
-            clients.wait_max_ns.push(figures.wait_max_ns);
+        share.clients.append_to(&mut clients);
+        commands.add(share.commands);
+        if nodes.is_empty() {
+            nodes = share.nodes;
+        } else {
+            nodes
+                .iter_mut()
+                .zip(&share.nodes)
+                .for_each(|(node, other)| node.add(other));
         }
     }
     let found = Found {
@@ -303,6 +308,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
     Measured {
         stopped: control.stopped(),
         window,
+        window_start: control.window().0,
         began,
         first_cut: (first_cut < Nanos::NEVER).then(|| first_cut.since(began)),
         errors: errors.into_rows(),
@@ -317,6 +323,8 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         counters,
         histograms,
         clients,
+        commands: commands.columns(),
+        nodes,
         report: judged.report,
         names: KeyNames::new(&spec.key_prefix, spec.keys),
         keys_per_grant: spec.keys_per_grant,

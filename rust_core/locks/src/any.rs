@@ -7,7 +7,7 @@ use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
 use crate::shell::Shell;
-use crate::{Actions, Chance, Event, LockMachine, MachineVisitor, Nanos, Spec, Strategy};
+use crate::{Actions, CallId, Chance, Event, LockMachine, MachineVisitor, Nanos, Spec, Strategy};
 
 /// Any lock of the catalogue.
 #[derive(Debug)]
@@ -86,6 +86,15 @@ impl LockMachine for AnyLock {
 
     fn conflicts(&self) -> u32 {
         self.machine().conflicts()
+    }
+
+    fn awaits_vote(&self, call: CallId) -> bool {
+        self.machine().awaits_vote(call)
+    }
+
+    /// Some of these locks do.
+    fn servers_vote() -> bool {
+        true
     }
 
     fn is_placed(&self, now: Nanos) -> bool {

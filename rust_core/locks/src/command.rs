@@ -69,6 +69,18 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether this is how a lock whose servers vote asks one of them.
+    pub const fn asks_for_vote(&self) -> bool {
+        matches!(
+            self,
+            Self::SetNxPx { .. }
+                | Self::RunAll {
+                    script: Script::TakeAll,
+                    ..
+                }
+        )
+    }
+
     /// The command's token, if the command belongs to one attempt.
     pub const fn token(&self) -> Option<Token> {
         match *self {

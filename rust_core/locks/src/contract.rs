@@ -79,6 +79,21 @@ pub trait LockMachine {
         0
     }
 
+    /// Whether the reply to this call may still decide the current attempt to take the lock. Only a lock whose servers
+    /// vote knows it: see `servers_vote`.
+    fn awaits_vote(&self, _call: CallId) -> bool {
+        false
+    }
+
+    /// Whether several servers decide each grant, each by its reply to a command that takes. A driver may then count
+    /// the votes; for all other locks the compiler leaves that out.
+    fn servers_vote() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
     /// Whether the place in the queue that `Queued` announced certainly still exists on the server at `now`.
     fn is_placed(&self, _now: Nanos) -> bool {
         false

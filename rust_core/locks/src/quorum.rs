@@ -75,6 +75,7 @@ impl<S: Resource> Lock for Quorum<S> {
     const FIRST: Step = Step::Ask;
     const UNDO: Step = Step::Release(Why::Release);
     const MANY_KEYS: bool = true;
+    const SERVERS_VOTE: bool = true;
 
     fn request(&mut self, keys: KeyList, _mode: Mode) {
         self.resource = S::of(keys);
@@ -148,6 +149,10 @@ impl<S: Resource> Lock for Quorum<S> {
 
     fn no_quorum_attempts(&self) -> u32 {
         self.no_quorum_attempts
+    }
+
+    fn awaits_vote(&self, step: Step, call: CallId) -> bool {
+        step == Step::Ask && self.servers.asked_by(call).is_some()
     }
 }
 

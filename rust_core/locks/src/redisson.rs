@@ -111,6 +111,7 @@ impl Lock for Redisson {
     const FIRST: Step = Step::Ask;
     const UNDO: Step = Step::Release(Why::Release);
     const MANY_KEYS: bool = true;
+    const SERVERS_VOTE: bool = true;
 
     fn request(&mut self, keys: KeyList, _mode: Mode) {
         self.pass = Pass::over(self.rules.children.keys(keys));

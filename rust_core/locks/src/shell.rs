@@ -121,6 +121,23 @@ impl<L: Lock> LockMachine for Shell<L> {
         self.core.backoff.conflicts()
     }
 
+    fn awaits_vote(&self, call: CallId) -> bool {
+        match self.core.state {
+            State::Asking(step) => self.core.call == call || self.lock.awaits_vote(step, call),
+            State::Idle
+            | State::Conflicted(_)
+            | State::Withdrawing(_)
+            | State::Waiting(_)
+            | State::Pausing
+            | State::Held
+            | State::Undoing(..) => false,
+        }
+    }
+
+    fn servers_vote() -> bool {
+        L::SERVERS_VOTE
+    }
+
     fn is_placed(&self, now: Nanos) -> bool {
         self.lock.is_placed(self.core.state, self.core.sent, now)
     }

@@ -1,7 +1,7 @@
 //! The result of a trial, as Python sees it.
 
 use check::{GrantSpan, Report, Violation, ViolationCounts, ViolationKind};
-use load::{Columns, Histograms, Measured};
+use load::{Columns, Histograms, Measured, NodeFigures};
 use locks::{Key, Nanos};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -26,6 +26,8 @@ pub(crate) struct TrialResult {
     histograms: Py<PyList>,
     timeline: Py<PyDict>,
     clients: Py<PyDict>,
+    commands: Py<PyDict>,
+    nodes: Py<PyList>,
     violations: Py<PyList>,
     finding: Option<String>,
     errors: Py<PyList>,
@@ -115,10 +117,24 @@ impl TrialResult {
                 [
                     ("grants", measured.clients.grants),
                     ("attempts", measured.clients.attempts),
+                    ("refused", measured.clients.refused),
+                    ("errors", measured.clients.errors),
+                    ("waits", measured.clients.waits),
                     ("wait_sum_ns", measured.clients.wait_sum_ns),
                     ("wait_max_ns", measured.clients.wait_max_ns),
+                    ("wait_p50_ns", measured.clients.wait_p50_ns),
+                    ("wait_p90_ns", measured.clients.wait_p90_ns),
+                    ("wait_p99_ns", measured.clients.wait_p99_ns),
                 ],
             )?,
+            commands: columns(
+                py,
+                [
+                    ("start_ns", measured.commands.start_ns),
+                    ("commands", measured.commands.commands),
+                ],
+            )?,
+            nodes: nodes(py, &measured.nodes)?.unbind(),
         })
     }
 }
@@ -130,6 +146,7 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
     }
     for (name, value) in [
         ("began_ns", measured.began.0),
+        ("window_start_ns", measured.window_start.0),
         ("window_ns", measured.window.0),
         ("longest_stall_ns", measured.longest_stall.0),
         ("longest_wait_ns", measured.longest_wait.0),
@@ -220,6 +237,28 @@ fn errors<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyLi
         dict.set_item("count", reply.count)?;
         dict.set_item("warmup", reply.warmup)?;
         dict.set_item("first", &reply.first)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+fn nodes<'py>(py: Python<'py>, nodes: &[NodeFigures]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (server, node) in nodes.iter().enumerate() {
+        let dict = PyDict::new(py);
+        dict.set_item("server", server)?;
+        for (name, count) in [
+            ("asked", node.asked),
+            ("granted", node.granted),
+            ("refused", node.refused),
+            ("errors", node.errors),
+            ("late", node.late),
+            ("decided", node.decided),
+        ] {
+            dict.set_item(name, count)?;
+        }
+        dict.set_item("reply_hdr", PyBytes::new(py, &encode(&node.reply)))?;
+        dict.set_item("validity_hdr", PyBytes::new(py, &encode(&node.validity)))?;
         list.append(dict)?;
     }
     Ok(list)

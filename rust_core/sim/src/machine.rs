@@ -158,6 +158,14 @@ impl<L: LockMachine> LockMachine for Observed<L> {
         self.inner.conflicts()
     }
 
+    fn awaits_vote(&self, call: CallId) -> bool {
+        self.inner.awaits_vote(call)
+    }
+
+    fn servers_vote() -> bool {
+        L::servers_vote()
+    }
+
     fn is_placed(&self, now: Nanos) -> bool {
         self.inner.is_placed(now)
     }

@@ -102,14 +102,22 @@ class FakeResult:
         default_factory=lambda: {
             "grants": np.array([1_000, 1_000], dtype=np.uint64),
             "attempts": np.array([1_000, 1_000], dtype=np.uint64),
+            "refused": np.array([0, 3], dtype=np.uint64),
+            "errors": np.array([0, 0], dtype=np.uint64),
+            "waits": np.array([1_000, 999], dtype=np.uint64),
             "wait_sum_ns": np.array([1_000_000, 3_000_000], dtype=np.uint64),
             "wait_max_ns": np.array([9_000, 9_000], dtype=np.uint64),
+            "wait_p50_ns": np.array([900, 2_900], dtype=np.uint64),
+            "wait_p90_ns": np.array([2_000, 4_000], dtype=np.uint64),
+            "wait_p99_ns": np.array([8_000, 8_500], dtype=np.uint64),
         }
     )
     violations: list[Any] = field(default_factory=list)
     finding: str | None = None
     errors: list[Any] = field(default_factory=list)
     writes: dict[str, Any] = field(default_factory=dict)
+    commands: dict[str, Any] = field(default_factory=dict)
+    nodes: list[Any] = field(default_factory=list)
 
 
 def violation(**fields: object) -> dict[str, Any]:
@@ -150,7 +158,7 @@ def record(
 
 def manifest(**fields: object) -> dict[str, Any]:
     return {
-        "schema": 4,
+        "schema": 5,
         "status": "running",
         "name": "run",
         "started_at": "2026-01-01T12:00:00+00:00",

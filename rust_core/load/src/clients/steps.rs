@@ -136,6 +136,9 @@ impl<L: LockMachine> Clients<L> {
         if counted {
             let asked = self.list[index as usize].asked();
             recorder.grant(index, asked, now, hold, attempts);
+            if L::servers_vote() {
+                recorder.decided(until.since(now));
+            }
         }
     }
 

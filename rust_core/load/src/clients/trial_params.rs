@@ -48,6 +48,8 @@ pub(crate) struct TrialParams {
     pub(crate) is_open_loop: bool,
     /// How many keys have writes to count.
     pub(crate) written_keys: usize,
+    /// How many servers decide each grant by their votes; none unless several do.
+    pub(crate) voting_servers: usize,
     poll: Poll,
     /// Whether a round-trip time is added to any server.
     is_delayed: bool,
@@ -90,6 +92,11 @@ impl TrialParams {
             },
             is_open_loop: spec.pace != Pace::Closed,
             written_keys: if spec.strategy.writes() { spec.keys as usize } else { 0 },
+            voting_servers: if spec.strategy.nodes().is_some() {
+                spec.servers.len()
+            } else {
+                0
+            },
             poll: spec.poll,
             is_delayed: !round_trips(spec)?.is_empty(),
         })

@@ -86,6 +86,24 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
 
     #[inline]
     fn arrived(&mut self, connection: u32, now: Nanos, arrival: &Arrival) {
+        if L::servers_vote() {
+            return self.voted(connection, now, arrival);
+        }
+        self.handle(connection, now, arrival);
+    }
+
+    /// As `handle`, of a lock whose servers vote: tells the recorder which of them replied, and whether in time.
+    fn voted(&mut self, connection: u32, now: Nanos, arrival: &Arrival) {
+        let (who, server) = (arrival.who, self.transport.server(connection));
+        let in_time = self.clients.awaits_vote(who.client, who.call);
+        self.recorder
+            .replies((who.client, who.call), server, now, arrival.reply, in_time);
+        self.handle(connection, now, arrival);
+        self.recorder.replied();
+    }
+
+    #[inline]
+    fn handle(&mut self, connection: u32, now: Nanos, arrival: &Arrival) {
         let Arrival { who, doing, ref reply } = *arrival;
         if let (Reply::Error(_), Some(doing)) = (reply, doing) {
             return self.failed(connection, now, who, doing, *reply);

@@ -3,6 +3,8 @@
 use hdrhistogram::Histogram;
 use locks::Nanos;
 
+use super::buckets::{bucket, lowest};
+
 /// Length of a step of the time line.
 pub(crate) const STEP: Nanos = Nanos::from_millis(100);
 
@@ -117,22 +119,21 @@ pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are valid")
 }
 
-/// Values below this have a bucket each; above it there are half as many buckets per octave, which gives three digits.
-const EXACT: usize = 2_048;
-const OCTAVE: usize = EXACT / 2;
-const BUCKETS: usize = bucket(LONGEST) + 1;
+/// The leading bits that `histogram` keeps of a value, for three digits.
+const BITS: u32 = 11;
+const BUCKETS: usize = bucket::<BITS>(LONGEST) + 1;
 
 /// Counts in the same buckets as `histogram`, and is added to it at the end. The library's own recording also updates
 /// the extremes and the total, and reads a count twice as wide from memory before it goes on: with it, recording three
 /// values per grant costs more than the whole checker.
 #[derive(Clone, Debug)]
-struct Recorder {
+pub(super) struct FastHistogram {
     counts: Box<[u32]>,
     histogram: Histogram<u64>,
 }
 
-impl Recorder {
-    fn new() -> Self {
+impl FastHistogram {
+    pub(super) fn new() -> Self {
         Self {
             counts: vec![0; BUCKETS].into_boxed_slice(),
             histogram: histogram(),
@@ -140,12 +141,18 @@ impl Recorder {
     }
 
     #[inline]
-    fn record(&mut self, value: u64) {
-        let count = &mut self.counts[bucket(value.min(LONGEST))];
+    pub(super) fn record(&mut self, value: u64) {
+        let count = &mut self.counts[bucket::<BITS>(value.min(LONGEST))];
         *count += 1;
         if *count == u32::MAX {
             self.enter();
         }
+    }
+
+    /// The histogram of all values so far.
+    pub(super) fn finished(mut self) -> Histogram<u64> {
+        self.enter();
+        self.histogram
     }
 
     #[cold]
@@ -153,29 +160,16 @@ impl Recorder {
         for (bucket, count) in self.counts.iter_mut().enumerate() {
             if *count > 0 {
                 self.histogram
-                    .saturating_record_n(lowest(bucket), std::mem::take(count).into());
+                    .saturating_record_n(lowest::<BITS>(bucket), std::mem::take(count).into());
             }
         }
     }
 }
 
-/// The bucket of a value: the octave's number, then the value's leading eleven bits.
-#[inline]
-const fn bucket(value: u64) -> usize {
-    let octave = (value | (EXACT as u64 - 1)).ilog2() + 1 - EXACT.trailing_zeros();
-    octave as usize * OCTAVE + (value >> octave) as usize
-}
-
-/// The least value of a bucket.
-const fn lowest(bucket: usize) -> u64 {
-    let octave = (bucket / OCTAVE).saturating_sub(1);
-    ((bucket - octave * OCTAVE) as u64) << octave
-}
-
 /// One histogram per phase and outcome, created with its first value.
 #[derive(Clone, Debug)]
 pub struct Histograms {
-    table: [[Option<Recorder>; Ended::ALL.len()]; Phase::ALL.len()],
+    table: [[Option<FastHistogram>; Ended::ALL.len()]; Phase::ALL.len()],
 }
 
 impl Histograms {
@@ -195,7 +189,7 @@ impl Histograms {
             Phase::Release,
             Phase::SendDelay,
         ] {
-            empty.table[phase as usize][Ended::Granted as usize] = Some(Recorder::new());
+            empty.table[phase as usize][Ended::Granted as usize] = Some(FastHistogram::new());
         }
         empty
     }
@@ -206,7 +200,7 @@ impl Histograms {
             return;
         }
         self.table[phase as usize][ended as usize]
-            .get_or_insert_with(Recorder::new)
+            .get_or_insert_with(FastHistogram::new)
             .record(length.0);
     }
 
@@ -230,7 +224,7 @@ impl Histograms {
 
     /// Adds a whole histogram.
     pub(crate) fn set(&mut self, phase: Phase, ended: Ended, theirs: &Histogram<u64>) {
-        let mine = self.table[phase as usize][ended as usize].get_or_insert_with(Recorder::new);
+        let mine = self.table[phase as usize][ended as usize].get_or_insert_with(FastHistogram::new);
         mine.histogram.add(theirs).expect("all histograms have the same bounds");
     }
 
@@ -249,7 +243,7 @@ impl Histograms {
     pub fn filled(&self) -> impl Iterator<Item = (Phase, Ended, &Histogram<u64>)> {
         Phase::ALL.into_iter().flat_map(move |phase| {
             Ended::ALL.into_iter().filter_map(move |ended| {
-                let Recorder { histogram, .. } = self.table[phase as usize][ended as usize].as_ref()?;
+                let FastHistogram { histogram, .. } = self.table[phase as usize][ended as usize].as_ref()?;
                 (!histogram.is_empty()).then_some((phase, ended, histogram))
             })
         })
@@ -300,8 +294,8 @@ mod tests {
 
     #[test]
     fn no_value_is_lost_when_a_count_is_full() {
-        let mut recorder = Recorder::new();
-        recorder.counts[bucket(7)] = u32::MAX - 1;
+        let mut recorder = FastHistogram::new();
+        recorder.counts[bucket::<BITS>(7)] = u32::MAX - 1;
         for _ in 0..3 {
             recorder.record(7);
         }

@@ -8,9 +8,12 @@
 
 use locks::Nanos;
 
+use super::buckets;
 use super::stats::STEP;
 
-/// Values below 32 ns exactly, then 32 buckets per octave up to 2^42 ns, which is more than an hour.
+/// 32 buckets per octave: see `buckets`.
+const BITS: u32 = 6;
+/// Up to 2^42 ns, which is more than an hour.
 const BUCKETS: usize = 32 * 38;
 
 /// Five minutes of steps as they begin; with their buckets 15 MB.
@@ -188,34 +191,11 @@ impl Timeline {
 }
 
 fn bucket(value: u64) -> usize {
-    if value < 32 {
-        return value as usize;
-    }
-    let octave = 63 - value.leading_zeros() as usize;
-    let index = ((octave - 4) << 5) + ((value >> (octave - 5)) as usize & 31);
-    index.min(BUCKETS - 1)
+    buckets::bucket::<BITS>(value).min(BUCKETS - 1)
 }
 
-/// The middle of bucket `index`.
-fn value(index: usize) -> u64 {
-    if index < 32 {
-        return index as u64;
-    }
-    let octave = (index >> 5) + 4;
-    let low = (32 + (index as u64 & 31)) << (octave - 5);
-    low + (1 << (octave - 5)) / 2
-}
-
-fn quantile(buckets: &[u32], count: u64, quantile: f64) -> Nanos {
-    let rank = (count as f64 * quantile).ceil() as u64;
-    let mut seen = 0;
-    for (index, &filled) in buckets.iter().enumerate() {
-        seen += u64::from(filled);
-        if filled > 0 && seen >= rank {
-            return Nanos(value(index));
-        }
-    }
-    Nanos::ZERO
+fn quantile(counts: &[u32], count: u64, quantile: f64) -> Nanos {
+    Nanos(buckets::quantile::<BITS>(counts, count, quantile))
 }
 
 #[cfg(test)]
@@ -223,17 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_holds_its_value_within_three_percent() {
-        for exponent in 0..41 {
-            for offset in [0, 1, 7] {
-                let given = (1_u64 << exponent) + offset;
-                let read = value(bucket(given));
-                assert!(
-                    given.abs_diff(read) as f64 <= given as f64 * 0.032,
-                    "{given} was read as {read}"
-                );
-            }
-        }
+    fn a_longer_time_counts_in_the_last_bucket() {
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }
 

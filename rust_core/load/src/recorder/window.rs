@@ -19,8 +19,9 @@
 
 use locks::{LockMachine, Nanos};
 
+use super::Recorder;
+use super::per_client::ClientFigures;
 use super::stats::{Counters, Ended, Phase};
-use super::{ClientFigures, Recorder};
 use crate::clients::{Clients, Tried};
 use crate::control::TrialPhase;
 
@@ -35,6 +36,8 @@ pub(crate) struct Window {
     pub(super) length: Nanos,
     /// When the window opens, has its next step, or closes.
     pub(super) turns_at: Nanos,
+    /// As `turns_at`, or when a step of the commands ends: nobody wakes up for these.
+    pub(super) looks_at: Nanos,
     /// What the acquires under way at the start had tried before, in sum and by client.
     before: Counters,
     attempts_before: Vec<u32>,
@@ -70,6 +73,7 @@ impl Window {
             end: Nanos::ZERO,
             length: Nanos::ZERO,
             turns_at: Nanos::NEVER,
+            looks_at: Nanos::NEVER,
             before: Counters::default(),
             attempts_before: vec![0; clients as usize],
             longest: Longest::default(),
@@ -81,11 +85,11 @@ impl Window {
     pub(super) fn expect(&mut self, start: Nanos, end: Nanos) {
         self.start = start;
         self.end = end;
-        self.turns_at = start;
+        (self.turns_at, self.looks_at) = (start, start);
     }
 
     pub(super) fn close(&mut self, end: Nanos) {
-        self.turns_at = Nanos::NEVER;
+        (self.turns_at, self.looks_at) = (Nanos::NEVER, Nanos::NEVER);
         self.end = end;
         self.length = end.since(self.start);
     }
@@ -173,7 +177,9 @@ impl Recorder {
             self.publish();
             self.timeline.push();
         }
+        self.commands.reached(now.min(end), self.counters.commands);
         self.window.turns_at = self.timeline.next_step().min(end);
+        self.window.looks_at = self.window.turns_at.min(self.commands.next_step());
         if now >= end {
             self.close_window(end, clients, cpu);
         }
@@ -183,6 +189,7 @@ impl Recorder {
         let start = self.window.start;
         self.control.enter(TrialPhase::Measuring, start);
         self.timeline.begin(start);
+        self.commands.begin(start);
         self.counters.client_cpu_ns = cpu.0;
         self.counting = true;
         for (index, _, tried) in clients.acquiring() {
@@ -196,10 +203,11 @@ impl Recorder {
         // Arrivals that became due while the loop did not check are still within the window.
         clients.take_arrivals(Nanos(end.0.saturating_sub(1)), self);
         self.counters.client_cpu_ns = cpu.0 - self.counters.client_cpu_ns;
+        self.commands.close(end, self.counters.commands);
         self.publish();
         self.count_unfinished(end, clients);
         self.window.leave_out_before(&mut self.counters);
-        self.window.leave_out_before_of_clients(&mut self.figures);
+        self.window.leave_out_before_of_clients(&mut self.clients.figures);
         self.counters.nominal_hold_ns -= clients.nominal_holds_beyond(end);
         self.counting = false;
         self.window.close(end);
@@ -212,8 +220,7 @@ impl Recorder {
             self.counters.unfinished += 1;
             let attempts = self.attempts(index, tried);
             self.counters.refused_attempts += attempts.saturating_sub(1);
-            let figures = &mut self.figures[index as usize];
-            figures.wait_max_ns = figures.wait_max_ns.max(end.since(asked.due).0);
+            self.clients.waited(index, end.since(asked.due));
             self.record(Phase::Response, Ended::Waiting, end.since(asked.due));
             if self.open_loop {
                 self.record(Phase::Service, Ended::Waiting, end.since(asked.sent));
@@ -233,7 +240,7 @@ impl Recorder {
     pub(crate) fn open(&mut self, start: Nanos, end: Nanos) {
         self.counting = true;
         self.window.expect(start, end);
-        self.window.turns_at = Nanos::NEVER;
+        (self.window.turns_at, self.window.looks_at) = (Nanos::NEVER, Nanos::NEVER);
     }
 
     /// The window is still to come.

@@ -99,7 +99,7 @@ impl Replayed {
             let name = format!("{} {}", phase.name(), ended.name());
             [histogram.len(), histogram.max(), histogram.value_at_quantile(0.5)].map(|figure| (name.clone(), figure))
         });
-        let figures = share.figures.iter().flat_map(|figures| {
+        let figures = share.clients.figures.iter().flat_map(|figures| {
             [
                 figures.grants,
                 figures.attempts,

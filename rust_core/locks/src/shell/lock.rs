@@ -26,6 +26,8 @@ pub(crate) trait Lock: Debug + Sized {
     const SHARES: bool = false;
     /// Whether one `Acquire` may name several keys.
     const MANY_KEYS: bool = false;
+    /// See `LockMachine::servers_vote`.
+    const SERVERS_VOTE: bool = false;
     /// Whether a release belongs to the request of its `Acquire`, so that conflicts are counted across both.
     const RELEASE_ENDS_THE_REQUEST: bool = false;
 
@@ -151,6 +153,11 @@ pub(crate) trait Lock: Debug + Sized {
 
     fn no_quorum_attempts(&self) -> u32 {
         0
+    }
+
+    /// Whether the attempt, at this step, awaits the vote of a server that was asked by this call beside the steps.
+    fn awaits_vote(&self, _step: Self::Step, _call: CallId) -> bool {
+        false
     }
 
     /// Whether the announced place in the server's queue certainly still exists. `sent`: see `Turn::sent`.

@@ -51,7 +51,7 @@ fn a_grant_at_the_end_of_the_window_is_none_of_its_grants() {
 fn an_acquire_that_was_due_in_the_warm_up_and_is_granted_in_the_window_is_a_grant_and_no_sample() {
     let mut granted = locks(1).at_ms(4).begins(A).at_ms(15).answered(GRANTED);
     assert_eq!(counted(&granted).grants, 1);
-    assert_eq!(granted.driver.recorder.figures[A as usize].wait_max_ns, 11 * MS);
+    assert_eq!(granted.driver.recorder.clients.figures[A as usize].wait_max_ns, 11 * MS);
     assert_eq!(samples(&mut granted, Phase::Response), []);
 }
 
@@ -78,14 +78,14 @@ fn a_wait_that_is_not_over_when_the_window_closes_is_a_sample_of_at_least_so_lon
     let counters = counted(&granted);
     assert_eq!((counters.grants, counters.unfinished), (0, 1));
     assert_eq!(samples(&mut granted, Phase::Response), [(Ended::Waiting, 18)]);
-    assert_eq!(granted.driver.recorder.figures[A as usize].wait_max_ns, 18 * MS);
+    assert_eq!(granted.driver.recorder.clients.figures[A as usize].wait_max_ns, 18 * MS);
 }
 
 #[test]
 fn who_waits_from_before_the_window_to_its_end_is_a_sample_of_all_that_time() {
     let mut starved = locks(1).at_ms(4).begins(A).at_ms(31);
     assert_eq!(counted(&starved).unfinished, 1);
-    assert_eq!(starved.driver.recorder.figures[A as usize].wait_max_ns, 26 * MS);
+    assert_eq!(starved.driver.recorder.clients.figures[A as usize].wait_max_ns, 26 * MS);
     assert_eq!(samples(&mut starved, Phase::Response), [(Ended::Waiting, 26)]);
 }
 
@@ -110,7 +110,7 @@ fn attempts_count_when_they_were_made_within_the_window() {
         (counters.grants, counters.attempts, counters.refused_attempts),
         (1, 1, 1)
     );
-    assert_eq!(closed.driver.recorder.figures[A as usize].attempts, 1);
+    assert_eq!(closed.driver.recorder.clients.figures[A as usize].attempts, 1);
 }
 
 #[test]
