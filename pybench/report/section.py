@@ -43,6 +43,8 @@ class DataRow:
     verdict: str
     is_struck: bool
     """Whether its name is struck out: the lock broke the exclusion that it promises."""
+    index: int | None = None
+    """`CellView.index` of the cell, by which the page's filter hides the row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def cell_table(
 ) -> DataTable:
     """A row for each cell, in the order of the loads; none for a cell without `figures`."""
     rows = [
-        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict, cell.breaks_exclusion)
+        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict, cell.breaks_exclusion, cell.index)
         for conditions, cells in view.facets()
         for cell in cells
         if (found := figures(cell)) is not None

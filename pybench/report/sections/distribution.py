@@ -102,7 +102,8 @@ def _panel(
 
 def _traces(cell: CellView, xs: Sequence[float], ys: Sequence[float]) -> list[dict[str, Any]]:
     """The curve, and the marker of its lock at p50, p90, p99 and so on."""
-    named = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion), "meta": cell.line.label}
+    named: dict[str, Any] = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion)}
+    named |= {"meta": cell.line.label, "ids": [cell.index]}
     curve = named | {
         "mode": "lines",
         "x": xs,
