@@ -159,6 +159,11 @@ class View:
         return any(cell.number("trials") for cell in self.cells)
 
     @cached_property
+    def trials_by_cell(self) -> dict[str, pd.DataFrame]:
+        """The trials of each cell, by its id: to look for them cell by cell takes the square of the time."""
+        return {str(cell): trials for cell, trials in self.run.trials.groupby("cell", sort=False)}
+
+    @cached_property
     def cells_of_lines(self) -> dict[str, list[int]]:
         """The indexes of the cells of each line of charts, by its label."""
         found: dict[str, list[int]] = {}
