@@ -27,6 +27,7 @@ from pybench.report.sections import (
     database,
     distribution,
     fairness,
+    heatmaps,
     latency,
     method,
     ranking,
@@ -45,13 +46,13 @@ SCRIPTS = {
     "charts": "assets/charts.js",
     "page": "assets/page.js",
 }
-STYLES = ("assets/page.css", "assets/cells.css")
-# Longer figures are packed: those of a thousand cells would be most of the page.
-PLAIN_FIGURES = 1_000_000
+STYLES = ("assets/page.css", "assets/cells.css", "assets/heat.css")
+# Longer data of scripts are packed: the charts of a thousand cells would be most of the page.
+PLAIN_DATA = 1_000_000
 
 Render = Callable[[View], Section | None]
 
-BEFORE_CHARTS: tuple[Render, ...] = (ranking.render,)
+BEFORE_CHARTS: tuple[Render, ...] = (ranking.render, heatmaps.render)
 CHARTS: tuple[Render, ...] = (
     throughput.render,
     latency.render,
@@ -119,6 +120,7 @@ def assemble(
         view=view,
         leading=leading(view),
         figures=_packed(figures),
+        folded=_packed({id_: text for section in before for id_, text in section.folded.items()}),
         filter=cell_filter(view),
         style=Markup("".join(asset(path) for path in STYLES)),
         scripts={name: Markup(text) for name, text in scripts.items()},
@@ -129,15 +131,15 @@ def assemble(
     return str(page)
 
 
-def _packed(figures: Mapping[str, Any]) -> tuple[str, Markup] | None:
-    """The figures as the text of a script element, and the type of the element; None without figures.
+def _packed(data: Mapping[str, Any]) -> tuple[str, Markup] | None:
+    """`data` as the text of a script element, and the type of the element; None without data.
 
     Much of a long text are repetitions: it is a tenth of its length as gzip, which any browser unpacks.
     """
-    if not figures:
+    if not data:
         return None
-    text = script_json(figures)
-    if len(text) <= PLAIN_FIGURES:
+    text = script_json(data)
+    if len(text) <= PLAIN_DATA:
         return "application/json", text
     # Without a time the same run gives the same page.
     return "application/gzip", Markup(base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())

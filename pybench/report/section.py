@@ -65,3 +65,5 @@ class Section:
     html: Markup
     figures: list[Figure] = field(default_factory=list)
     nav: str = ""
+    folded: dict[str, Markup] = field(default_factory=dict)
+    """Markup by the id of the element that the page's script puts it into, when a reader opens that element."""

@@ -4,7 +4,14 @@
   "use strict";
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
-  const { facets, words, cells } = JSON.parse($("#cells")?.textContent ?? '{"facets": [], "words": [], "cells": []}');
+  /* ---- data of the page: short ones are there at once, long ones come packed ---- */
+  const isPacked = (id) => document.getElementById(id)?.type === "application/gzip";
+  const plain = (id) => JSON.parse(document.getElementById(id)?.textContent ?? "{}");
+  const unpacked = (id) => {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  };
+  const { facets = [], words = [], cells = [] } = plain("cells");
   const texts = cells.map((codes) => codes.map((code, facet) => words[facet][code]).join(" ").toLowerCase());
   /* The chosen values of each facet. Where none is chosen, all are in. */
   const chosen = new Map(facets.map(({ key }) => [key, new Set()]));
@@ -13,13 +20,23 @@
   let shown = null;
   const isShown = (cell) => !shown || shown.has(Number(cell));
   const follows = (element) => element.dataset.cell.split(" ").some(isShown);
-  const within = (root) => {
-    $$("[data-cell]", root).forEach((one) => (one.hidden = !follows(one)));
-    /* A row or column of a heat map goes when none of its boxes is left. */
-    $$("table.heat", root).forEach((table) => {
-      const rows = [...table.tBodies[0].rows];
-      rows.forEach((row) => (row.hidden = row.cells.length > 1 && [...row.cells].slice(1).every((one) => one.dataset.out)));
+  /* A row or a column of a heat map goes when none of its boxes is left. A box keeps its place beside others. */
+  const showBoxes = (table) => {
+    const isLeft = (box) => box.dataset.cell !== undefined && follows(box);
+    const rows = [...table.tBodies[0].rows];
+    rows.forEach((row) => {
+      const boxes = [...row.cells].slice(1);
+      boxes.forEach((box) => box.classList.toggle("out", box.dataset.cell !== undefined && !follows(box)));
+      row.hidden = shown && !boxes.some(isLeft);
     });
+    [...table.tHead.rows[0].cells].slice(1).forEach((head, n) => {
+      const column = rows.map((row) => row.cells[n + 1]);
+      [head, ...column].forEach((one) => (one.hidden = shown && !column.some(isLeft)));
+    });
+  };
+  const within = (root) => {
+    $$("[data-cell]:not(.heat td)", root).forEach((one) => (one.hidden = !follows(one)));
+    $$("table.heat", root).forEach(showBoxes);
   };
 
   /* ---- the address ---- */
@@ -63,7 +80,7 @@
     $(".filtered b").textContent = count;
     $(".filtered").hidden = $("#filter-note").hidden = !isFiltered;
     $$(".filter-reset").forEach((one) => (one.hidden = !query()));
-    $$(".chip[data-facet]").forEach((one) =>
+    $$(".pick").forEach((one) =>
       one.setAttribute("aria-pressed", chosen.get(one.dataset.facet).has(one.dataset.value)),
     );
     within(document);
@@ -78,7 +95,7 @@
     find.value = "";
     change();
   };
-  window.pybench = { anchor, isShown, within, reset, isFiltered: () => shown !== null };
+  window.pybench = { isPacked, plain, unpacked, anchor, isShown, within, reset, isFiltered: () => shown !== null };
   if (!cells.length) return;
   const choose = $("#filter-choose");
   const unfold = (to) => {
@@ -86,7 +103,7 @@
     $("#filter-facets").hidden = !to;
   };
   choose?.addEventListener("click", () => unfold(choose.getAttribute("aria-expanded") !== "true"));
-  $$(".chip[data-facet]").forEach((chip) =>
+  $$(".pick").forEach((chip) =>
     chip.addEventListener("click", () => {
       const { facet, value } = chip.dataset;
       if (!chosen.get(facet).delete(value)) chosen.get(facet).add(value);

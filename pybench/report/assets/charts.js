@@ -3,14 +3,7 @@
   "use strict";
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
-  /* Long figures come packed. Short ones are there at once. */
-  const unpacked = (text) => {
-    const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
-  };
-  const packed = $("#figures");
-  const isPacked = packed?.type === "application/gzip";
-  const figures = JSON.parse(isPacked ? await unpacked(packed.textContent) : (packed?.textContent ?? "{}"));
+  const figures = pybench.isPacked("figures") ? await pybench.unpacked("figures") : pybench.plain("figures");
   const hiddenSeries = new Set($$('.chip[aria-pressed="false"]').map((chip) => chip.dataset.series));
   /* Charts that have to be drawn, or drawn again; charts near the window; the width each was drawn with. */
   const stale = new Set(Object.keys(figures));
@@ -308,7 +301,7 @@
   /* ---- panels: those with cells of the filter, the first of them in sight and the others folded up ---- */
   const charts = $$(".panels .chart").map((chart) => {
     const room = $(".plot", chart);
-    const cells = figures[room?.id]?.data.flatMap(({ ids }) => ids ?? []) ?? [];
+    const cells = room ? figures[room.id].data.flatMap(({ ids }) => ids ?? []) : (chart.dataset.cell ?? "").split(" ");
     return { chart, room, cells, alt: room?.ariaLabel, title: $("figcaption", chart)?.textContent ?? "Chart" };
   });
   const foldings = $$("details.more:has(> .panels)").map((fold) => {

@@ -59,6 +59,7 @@
   };
 
   /* ---- ranking: the first rows in sight, open ---- */
+  const folded = pybench.isPacked("folded") ? pybench.unpacked("folded") : pybench.plain("folded");
   const all = $("#ranking-all");
   let unlimited = false;
   const limit = () => {
@@ -75,7 +76,11 @@
     const button = $("button.open", body);
     button.setAttribute("aria-expanded", to);
     const details = $(".details", body);
-    unwrap(details);
+    const fill = (texts) => {
+      details.cells[0].innerHTML = texts[details.id];
+      dress(details);
+    };
+    if (!details.cells[0].firstChild) folded instanceof Promise ? folded.then(fill) : fill(folded);
     details.hidden = !to;
   };
   if (table) {
@@ -128,9 +133,15 @@
     $$(".scroll", root).forEach(giveFrame);
     $$(".copy", root).forEach(giveCopy);
   };
+  /* The cards of a narrow window have the headings of the columns beside their figures. */
+  const label = (table) => {
+    const titles = [...table.tHead.rows[0].cells].map((one) => one.dataset.title ?? one.textContent);
+    [...table.tBodies[0].rows].forEach((row) => [...row.cells].forEach((one, n) => n && (one.dataset.label = titles[n])));
+  };
   const unwrap = (root) =>
-    $$("noscript", root).forEach((text) => {
+    $$(":scope > noscript", root).forEach((text) => {
       text.outerHTML = text.textContent;
+      $$("table.sortable", root).forEach(label);
       dress(root);
       pybench.within(root);
     });
