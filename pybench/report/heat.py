@@ -104,6 +104,17 @@ class Scale:
     step: Callable[[float], int]
 
 
+def first_measure(view: View, scales: Sequence[Scale]) -> HeatMeasure:
+    """The measure that maps show first: at a given rate all locks that keep up have the same throughput."""
+    is_open_loop = all(load.offered_per_s is not None for load in view.comparison.loads)
+    return scales[-1 if is_open_loop else 0].measure
+
+
+def scales_of(view: View) -> list[Scale]:
+    """The scale of each measure that has one."""
+    return [scale for measure in MEASURES if (scale := scale_of(view, measure)) is not None]
+
+
 def scale_of(view: View, measure: HeatMeasure) -> Scale | None:
     """The scale over all figures of the run that are coloured; None where there is none."""
     cells = [cell for cell in view.cells if _is_coloured(view, cell)]

@@ -57,6 +57,7 @@ CHARTS: tuple[Render, ...] = (
     throughput.render,
     latency.render,
     distribution.render,
+    distribution.render_handoff,
     stages.render,
     timeline.render,
     fairness.render,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pybench.matrix.conditions import say_conditions
 from pybench.report.charts.grid import SHOWN_PANELS
-from pybench.report.heat import AXES, MEASURES, RATE, STEPS, HeatMap, column_title, heat_maps, scale_of
+from pybench.report.heat import AXES, STEPS, HeatMap, column_title, first_measure, heat_maps, scales_of
 from pybench.report.html import fill
 from pybench.report.section import Section
 from pybench.report.view import View
@@ -25,7 +25,7 @@ def render(view: View) -> Section | None:
     """A map for each load without the axis of the map; None where no axis has two values and two locks."""
     if not view.measured:
         return None
-    scales = [scale for measure in MEASURES if (scale := scale_of(view, measure)) is not None]
+    scales = scales_of(view)
     groups = [
         Group(column_title(axis), [(say_conditions(one.conditions), one) for one in found])
         for axis in AXES
@@ -33,15 +33,13 @@ def render(view: View) -> Section | None:
     ]
     if not groups:
         return None
-    is_open_loop = all(load.offered_per_s is not None for load in view.comparison.loads)
     maps = [one for group in groups for _, one in group.maps]
     html = fill(
         "heatmaps.html",
         groups=groups,
         scales=scales,
         steps=range(STEPS),
-        # At a given rate all locks that keep up have the same throughput.
-        first=scales[-1].measure.key if is_open_loop else RATE.key,
+        first=first_measure(view, scales).key,
         shown=SHOWN_PANELS,
         rows="lock" if view.line_axis is None else column_title(view.line_axis),
         has_bold=any(one.is_bold for heat in maps for _, row in heat.rows for box in row if box for one in box.figures),
