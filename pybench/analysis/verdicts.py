@@ -178,7 +178,8 @@ def is_violation(finding: Violation, terms: Terms) -> bool:
 
 def counts_of(trials: pd.DataFrame) -> dict[str, int | None]:
     """`COUNTS` and `EFFECTS` of a cell, summed over its `trials`; an effect that is unknown in some trial is None."""
-    counts: dict[str, int | None] = {name: int(trials[name].sum()) for name in COUNTS}
+    sums = trials[list(COUNTS)].sum()
+    counts: dict[str, int | None] = {name: int(sums[name]) for name in COUNTS}
     return counts | {name: None if trials[name].isna().any() else int(trials[name].sum()) for name in EFFECTS}
 
 

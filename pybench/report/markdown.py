@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
 from pybench.columns import COLUMNS
+from pybench.matrix.conditions import say_conditions
 from pybench.numbers import plural
 from pybench.records import Run
 from pybench.report import run_facts
 from pybench.report.cautions.of_run import cautions
+from pybench.report.heat import AXES, Box, HeatMeasure, column_title, first_measure, heat_maps, scales_of
 from pybench.report.html import VERDICT_SYMBOLS
 from pybench.report.sections import nodes
 from pybench.report.sections.answer import clauses
@@ -31,6 +33,7 @@ COLUMNS_SHOWN = (
 """Of the columns of the report's table, those that are few enough for a pull request."""
 # Rows of the tables: with more, the report itself is the place to look.
 SHOWN_ROWS = 30
+SHOWN_MAPS = 6
 
 
 def build(run: Run) -> str:
@@ -50,6 +53,7 @@ def build(run: Run) -> str:
         parts.append("\n".join(points))
     if view.cells:
         parts += _ranking(view, by_load(view))
+        parts += _heat_maps(view)
     parts.append(_method(run, about))
     return "\n\n".join(parts) + "\n"
 
@@ -101,6 +105,32 @@ def _granted(entry: Entry) -> str:
     if entry.interval:
         return f" ({entry.interval})"
     return f" (of {entry.granted} granted)" if entry.cell.verdict != "SAFE" else ""
+
+
+def _heat_maps(view: View) -> list[str]:
+    """The heat maps as tables, folded up; of many the first ones."""
+    scales = scales_of(view) if view.measured else []
+    found = [(axis, one) for axis in AXES if scales for one in heat_maps(view, axis, scales)]
+    if not found:
+        return []
+    measure = first_measure(view, scales)
+    parts = [f"<details><summary>Heat maps: {measure.title}</summary>"]
+    for axis, one in found[:SHOWN_MAPS]:
+        where = ", ".join(filter(None, [f"over {column_title(axis)}", say_conditions(one.conditions)]))
+        rows = [["lock", *one.columns], [":--", *["--:"] * len(one.columns)]]
+        rows += [[plain(line.label), *(_box(box, measure) for box in boxes)] for line, boxes in one.rows]
+        parts += [f"**{plain(where)}**", "\n".join(table_row(row) for row in rows)]
+    if len(found) > SHOWN_MAPS:
+        parts.append(f"{plural(len(found) - SHOWN_MAPS, 'further map')} in the report.")
+    return [*parts, "</details>"]
+
+
+def _box(box: Box | None, measure: HeatMeasure) -> str:
+    if box is None:
+        return "-"
+    texts = [one.text for one in box.figures if one.key == measure.key]
+    text = plain(" ".join(filter(None, [*texts, f"({box.words})" if texts and box.words else box.words])))
+    return f"**{text}**" if any(one.is_bold for one in box.figures if one.key == measure.key) else text
 
 
 def _method(run: Run, about: str) -> str:

@@ -6,17 +6,20 @@ Scripts run only by their hashes, so that text of a run could not run as a scrip
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from pybench.records import Run
 from pybench.report import run_facts
+from pybench.report.cell_filter import cell_filter
 from pybench.report.charts.grid import leading
-from pybench.report.html import asset, fill
+from pybench.report.html import asset, fill, script_json
 from pybench.report.section import Section
 from pybench.report.sections import (
     answer,
@@ -26,6 +29,7 @@ from pybench.report.sections import (
     distribution,
     fairness,
     herd,
+    heatmaps,
     latency,
     method,
     nodes,
@@ -39,15 +43,24 @@ from pybench.report.sections import (
 from pybench.report.view import View, make_view
 
 PLOTLY = "vendor/plotly-cartesian.min.js"
-SCRIPTS = {"boot": "assets/boot.js", "charts": "assets/charts.js", "page": "assets/page.js"}
+SCRIPTS = {
+    "boot": "assets/boot.js",
+    "cells": "assets/cells.js",
+    "charts": "assets/charts.js",
+    "page": "assets/page.js",
+}
+STYLES = ("assets/page.css", "assets/cells.css", "assets/heat.css")
+# Longer data of scripts are packed: the charts of a thousand cells would be most of the page.
+PLAIN_DATA = 1_000_000
 
 Render = Callable[[View], Section | None]
 
-BEFORE_CHARTS: tuple[Render, ...] = (ranking.render,)
+BEFORE_CHARTS: tuple[Render, ...] = (ranking.render, heatmaps.render)
 CHARTS: tuple[Render, ...] = (
     throughput.render,
     latency.render,
     distribution.render,
+    distribution.render_handoff,
     stages.render,
     timeline.render,
     fairness.render,
@@ -112,14 +125,30 @@ def assemble(
         after=after,
         view=view,
         leading=leading(view),
-        figures=figures,
-        style=Markup(asset("assets/page.css")),
+        figures=_packed(figures),
+        folded=_packed({id_: text for section in before for id_, text in section.folded.items()}),
+        filter=cell_filter(view),
+        style=Markup("".join(asset(path) for path in STYLES)),
         scripts={name: Markup(text) for name, text in scripts.items()},
         policy=policy(list(scripts.values())),
         version=str((view.run.manifest.get("versions") or {}).get("pybench") or ""),
     )
     # Plain text from here on: as markup it would escape whatever it is joined with.
     return str(page)
+
+
+def _packed(data: Mapping[str, Any]) -> tuple[str, Markup] | None:
+    """`data` as the text of a script element, and the type of the element; None without data.
+
+    Much of a long text are repetitions: it is a tenth of its length as gzip, which any browser unpacks.
+    """
+    if not data:
+        return None
+    text = script_json(data)
+    if len(text) <= PLAIN_DATA:
+        return "application/json", text
+    # Without a time the same run gives the same page.
+    return "application/gzip", Markup(base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())
 
 
 def rendered_charts(view: View) -> list[Section]:

@@ -43,6 +43,8 @@ class DataRow:
     verdict: str
     is_struck: bool
     """Whether its name is struck out: the lock broke the exclusion that it promises."""
+    index: int | None = None
+    """`CellView.index` of the cell, by which the page's filter hides the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +65,5 @@ class Section:
     html: Markup
     figures: list[Figure] = field(default_factory=list)
     nav: str = ""
+    folded: dict[str, Markup] = field(default_factory=dict)
+    """Markup by the id of the element that the page's script puts it into, when a reader opens that element."""

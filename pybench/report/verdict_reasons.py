@@ -19,10 +19,9 @@ from pybench.report.view import CellView, View
 
 def reasons(view: View) -> dict[str, str]:
     """The reason for the verdict of each cell, by its id: "0 violations in 51,204 contended grants"."""
-    groups = dict(iter(view.run.trials.groupby("cell", sort=False)))
     caught = controls_caught(view.run.manifest["control"])
     return {
-        cell.id: _reason(groups[cell.id], caught=caught) + _stands_on(cell) + _elsewhere(view, cell)
+        cell.id: _reason(view.trials_by_cell[cell.id], caught=caught) + _stands_on(cell) + _elsewhere(view, cell)
         for cell in view.cells
     }
 
@@ -96,8 +95,8 @@ def _where(view: View, cells: list[CellView]) -> str:
 
 
 def _trials(view: View, cells: list[CellView]) -> pd.DataFrame:
-    trials = view.run.trials
-    return trials[trials["cell"].isin([cell.id for cell in cells])]
+    found = [view.trials_by_cell[cell.id] for cell in cells]
+    return found[0] if len(found) == 1 else pd.concat(found)
 
 
 def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:

@@ -82,9 +82,13 @@ class Series:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CellView:
-    """A row of the summary. `anchor` is the page's id of it, `conditions` the varied axes, as written."""
+    """A row of the summary. `anchor` is the page's id of it, `conditions` the varied axes, as written.
+
+    `index` is its place in `View.cells`, by which the page's filter knows it.
+    """
 
     id: str
+    index: int
     anchor: str
     series: Series
     """Its lock."""
@@ -153,6 +157,19 @@ class View:
     def measured(self) -> bool:
         """Whether any trial was completed."""
         return any(cell.number("trials") for cell in self.cells)
+
+    @cached_property
+    def trials_by_cell(self) -> dict[str, pd.DataFrame]:
+        """The trials of each cell, by its id: to look for them cell by cell takes the square of the time."""
+        return {str(cell): trials for cell, trials in self.run.trials.groupby("cell", sort=False)}
+
+    @cached_property
+    def cells_of_lines(self) -> dict[str, list[int]]:
+        """The indexes of the cells of each line of charts, by its label."""
+        found: dict[str, list[int]] = {}
+        for cell in self.cells:
+            found.setdefault(cell.line.label, []).append(cell.index)
+        return found
 
     @cached_property
     def sureness(self) -> str | None:
@@ -245,13 +262,14 @@ def make_view(run: Run) -> View:
     cells = tuple(
         CellView(
             id=str(row["cell"]),
+            index=index,
             anchor=anchors[str(row["cell"])],
             series=series[labels[str(row["cell"])]],
             line=lines[line_labels[str(row["cell"])]],
             conditions=conditions[str(row["cell"])],
             row=row,
         )
-        for row in rows
+        for index, row in enumerate(rows)
     )
     return View(run, cells, tuple(series.values()), axes, tuple(lines.values()), line_axis)
 

@@ -153,7 +153,7 @@ def test_the_filter_leaves_what_was_asked_for(page, address):
     page.goto(address)
     page.get_by_label("Filter", exact=True).fill("mutex 64")
     assert strategies(page) == ["mutex", "mutex"]
-    assert page.locator("#ranking-count").text_content() == "2 of 18 cells"
+    assert page.locator("#filter-count").text_content() == "2 of 18 cells"
 
 
 def test_the_legend_hides_a_strategy_in_all_charts(page, address):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from html.parser import HTMLParser
@@ -26,6 +28,8 @@ class Page(HTMLParser):
         self.scripts: list[str] = []
         self._inside: list[str] = []
         self.feed(text)
+        for folded in self.data("folded").values():
+            self.feed(folded)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
@@ -48,11 +52,17 @@ class Page(HTMLParser):
     def text(self) -> str:
         return re.sub(r"\s+", " ", " ".join(self.words)).replace("\u00a0", " ")
 
+    def data(self, id_: str) -> dict:
+        """The data of the script element with this id; empty where there is none."""
+        scripts = zip((attrs for tag, attrs in self.tags if tag == "script"), self.scripts, strict=True)
+        found = [(attrs["type"], text) for attrs, text in scripts if attrs.get("id") == id_]
+        if not found:
+            return {}
+        (kind, text), *_ = found
+        return json.loads(gzip.decompress(base64.b64decode(text)) if kind == "application/gzip" else text)
+
     def figures(self) -> dict:
-        at = [
-            i for i, (tag, attrs) in enumerate(t for t in self.tags if t[0] == "script") if attrs.get("id") == "figures"
-        ]
-        return json.loads(self.scripts[at[0]])
+        return self.data("figures")
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +266,7 @@ def test_text_of_a_run_is_never_markup():
     assert "<img" not in html
     assert "<b>%{x}" not in html
     page = Page(html)
-    assert len(page.scripts) == 5
+    assert len(page.scripts) == 8
     assert {tag for tag, _ in page.tags if tag in {"img", "b", "title"}} == {"b", "title"}
     # Twelve places in the text alone, the cell's name and its conditions among them.
     assert page.text.count(re.sub(r"\s+", " ", HOSTILE)) > 12

@@ -7,7 +7,7 @@ or the longest wait where trials have too few grants for a p99.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -29,6 +29,9 @@ from pybench.numbers import missing
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Columns = Mapping[str, Sequence[object]]
+"""The columns of the trials of one cell."""
 
 _AT_LEAST = {Figure.RESPONSE: "acquire_p99_at_least_us"}
 """The columns with lower bounds of figures that unfinished waits leave without a value."""
@@ -113,13 +116,14 @@ def tested_rivals(loads: Sequence[LoadCells], trials: pd.DataFrame | None) -> Ri
         return Rivals({}, frozenset())
     complete = trials[trials["status"] == "complete"] if "status" in trials else trials
     groups = {str(cell): rows for cell, rows in complete.groupby("cell", sort=False)}
+    columns = {cell: _columns(rows) for cell, rows in groups.items()}
     samples: dict[object, Sample] = {}
     bounded: set[tuple[str, Figure]] = set()
     for load in loads:
         ranked = [one for one in load.entrants if one.out is None and one.cell in groups]
         for figure in TESTED:
-            blocks = {one.cell: _blocks(groups[one.cell], figure, one) for one in ranked}
-            bounded |= {(one.cell, figure) for one in ranked if _is_bounded(groups[one.cell], figure)}
+            blocks = {one.cell: _blocks(columns[one.cell], figure, one) for one in ranked}
+            bounded |= {(one.cell, figure) for one in ranked if _is_bounded(columns[one.cell], figure)}
             floor = floor_of(value for values in blocks.values() for value in values.values())
             values = {cell: positive(found, floor) for cell, found in blocks.items()}
             for one, other in combinations(ranked, 2):
@@ -135,7 +139,7 @@ def tested_rivals(loads: Sequence[LoadCells], trials: pd.DataFrame | None) -> Ri
     known = {cell: count for cell, count in worst.items() if count is not None}
     refusals = {cell: share for cell, of in groups.items() if (share := refused_share(of)) is not None}
     counts = {
-        cell: [one for one in _column(of, Figure.STARVATION.value) if one is not None] for cell, of in groups.items()
+        cell: [one for one in _column(of, Figure.STARVATION.value) if one is not None] for cell, of in columns.items()
     }
     unserved = {cell: int(max(found)) for cell, found in counts.items() if found}
     return Rivals(compare_pairs(samples), frozenset(bounded), refusals, known, unserved)
@@ -175,7 +179,7 @@ def _asked(one: Entrant, other: Entrant, figure: Figure, load: LoadCells) -> boo
     return figure is placing or placing is Figure.THROUGHPUT
 
 
-def _blocks(rows: pd.DataFrame, figure: Figure, of: Entrant) -> dict[int, float]:
+def _blocks(rows: Columns, figure: Figure, of: Entrant) -> dict[int, float]:
     """Block -> the figure of its trial, where there is one; the lower bound where a p99 has no value.
 
     For starvation, the value is the number of served clients.
@@ -194,11 +198,18 @@ def _blocks(rows: pd.DataFrame, figure: Figure, of: Entrant) -> dict[int, float]
     return found
 
 
-def _is_bounded(rows: pd.DataFrame, figure: Figure) -> bool:
+def _is_bounded(rows: Columns, figure: Figure) -> bool:
     bounds, values = _column(rows, _AT_LEAST.get(figure, "")), _column(rows, figure.value)
     return any(value is None and bound is not None for value, bound in zip(values, bounds, strict=True))
 
 
-def _column(rows: pd.DataFrame, name: str) -> list[float | None]:
-    values: Iterable[object] = rows[name] if name in rows else [None] * len(rows)
+def _columns(rows: pd.DataFrame) -> Columns:
+    """What the pairs are tested by, read once: a frame is slow to ask for one column of few rows after another."""
+    names = ["cell", "block", "trial", *(figure.value for figure in TESTED), *_AT_LEAST.values()]
+    found: Columns = rows[[name for name in dict.fromkeys(names) if name in rows]].to_dict("list")
+    return found
+
+
+def _column(rows: Columns, name: str) -> list[float | None]:
+    values = rows.get(name) or [None] * len(rows["cell"])
     return [None if missing(value) or isinstance(value, str) else float(value) for value in values]  # type: ignore[arg-type] # not missing, so a number

@@ -1,9 +1,9 @@
 /* The charts: drawing, colours of the theme, paper, and the one legend for all charts. */
-(() => {
+(async () => {
   "use strict";
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
-  const figures = JSON.parse($("#figures")?.textContent ?? "{}");
+  const figures = pybench.isPacked("figures") ? await pybench.unpacked("figures") : pybench.plain("figures");
   const hiddenSeries = new Set($$('.chip[aria-pressed="false"]').map((chip) => chip.dataset.series));
   /* Charts that have to be drawn, or drawn again; charts near the window; the width each was drawn with. */
   const stale = new Set(Object.keys(figures));
@@ -82,7 +82,7 @@
   const MARKS_IN_A_ROW = 3;
   const rowsOf = ({ text, series }) => {
     const marks = series
-      .filter(({ label }) => !hiddenSeries.has(label))
+      .filter(({ label, cell }) => !hiddenSeries.has(label) && pybench.isShown(cell))
       .map(({ shape, colour }) => `<span style="color:${resolve(colour)}">${MARKS[shape]}</span>`);
     const rows = marks.map((_, n) => marks.slice(n, n + MARKS_IN_A_ROW).join("")).filter((_, n) => n % MARKS_IN_A_ROW === 0);
     return rows.length ? [text, ...rows] : [];
@@ -114,7 +114,7 @@
         ...gapsOf(figure).map((one) => ({ ...one, font: { size: 10, color: ink } })),
         ...vertical.filter(([, { title }]) => title).map(([, given]) => above(given, rest.margin.l)),
         ...annotations
-          .filter((one) => !hiddenSeries.has(one.name))
+          .filter((one) => !isGone(one.name, figure.data))
           .map((one) => ({ ...labelled(one, figure.data), font: { size: 12, color: resolve("var(--ink)") } })),
       ],
       font: { family, size: 12, color: ink },
@@ -135,7 +135,7 @@
   const withoutEmptyRows = (figure, room) => {
     const { meta, margin, yaxis, annotations = [] } = figure.layout;
     if (!meta?.row) return figure;
-    const seen = figure.data.filter((trace) => !hiddenSeries.has(trace.meta));
+    const seen = figure.data.filter((trace) => !isHidden(trace));
     const shown = seen.map(({ y }) => y[0]).sort((a, b) => a - b);
     const row = (before) => shown.indexOf(before) + 1;
     const rows = {
@@ -150,8 +150,38 @@
       layout: { ...figure.layout, yaxis: { ...yaxis, ...rows }, annotations: moved },
     };
   };
+  /* ---- the filter: `ids` of a trace has the cell of each of its points, or one for all of them ---- */
+  const isHidden = ({ meta, ids }) => hiddenSeries.has(meta) || (ids?.length > 0 && !ids.some(pybench.isShown));
+  /* The name at the end of a line stands beside its last point. */
+  const isGone = (name, data) => {
+    const ids = data.find((trace) => trace.ids && trace.meta === name)?.ids;
+    return hiddenSeries.has(name) || (ids && !pybench.isShown(ids.at(-1)));
+  };
+  const filtered = ({ ids, ...trace }) =>
+    ids?.length > 1 ? { ...trace, y: trace.y.map((y, n) => (pybench.isShown(ids[n]) ? y : null)) } : trace;
+  /* The points that are left of a line are joined anew, with dots beside an unsafe one. */
+  const rejoined = (line, { x, y, ids, customdata }) => {
+    const left = [...ids.keys()].filter((n) => pybench.isShown(ids[n]));
+    const isDotted = ([a, b]) => [a, b].some((n) => customdata[n].includes("UNSAFE"));
+    const pairs = left.slice(1).map((after, n) => [left[n], after]);
+    const plain = line.line.dash === "dot" ? { ...line.line, dash: "solid", width: 2 } : line.line;
+    return [plain, { ...plain, dash: "dot", width: 1.5 }].map((style, dotted) => {
+      const own = pairs.filter((pair) => isDotted(pair) === Boolean(dotted));
+      const along = (values) => own.flatMap(([a, b]) => [values[a], values[b], null]);
+      return { ...line, line: style, x: along(x), y: along(y) };
+    });
+  };
+  const joined = (data) => {
+    if (!pybench.isFiltered()) return data;
+    const isJoin = ({ mode, ids }) => mode === "lines" && !ids;
+    return data.flatMap((line) => {
+      const points = data.find((one) => one.ids && one.meta === line.meta);
+      if (!isJoin(line) || !points) return line;
+      return data.find((one) => isJoin(one) && one.meta === line.meta) === line ? rejoined(line, points) : [];
+    });
+  };
   const dataOf = (figure) =>
-    coloured(figure.data).map((trace) => ({ ...trace, visible: !hiddenSeries.has(trace.meta) }));
+    coloured(joined(figure.data)).map((trace) => ({ ...filtered(trace), visible: !isHidden(trace) }));
   const draw = (id) => {
     const room = document.getElementById(id);
     if (!room.clientWidth) return stale.add(id);
@@ -168,7 +198,7 @@
   const FAINT = 0.15;
   const stress = (rooms, label) =>
     rooms.filter(({ id }) => widths.has(id)).forEach((room) => {
-      const given = figures[room.id].data.map(({ meta, opacity = 1 }) =>
+      const given = joined(figures[room.id].data).map(({ meta, opacity = 1 }) =>
         label === undefined || meta === undefined ? opacity : meta === label ? Math.max(opacity, 0.8) : FAINT * opacity,
       );
       Plotly.restyle(room, { opacity: given });
@@ -176,12 +206,15 @@
 
   /* Charts near the window are drawn at once. The others are drawn one by one, with pauses in which the page answers
      its reader, so that a picture of the whole page has them too. (Chromium withholds idle callbacks for seconds after a
-     scroll, so pauses are timeouts.) A chart that is folded up has no width yet. */
+     scroll, so pauses are timeouts.) A chart that is folded up has no width yet. Of very many charts the later ones wait
+     until they are near. */
   const PAUSE_MS = 25;
+  const DRAWN_AHEAD = 80;
   let waiting = false;
   const drawNext = () => {
     waiting = false;
-    const next = [...stale].find((id) => document.getElementById(id).clientWidth);
+    const ahead = widths.size < DRAWN_AHEAD ? [...stale] : [...stale].filter((id) => widths.has(id));
+    const next = ahead.find((id) => document.getElementById(id).clientWidth);
     if (next) draw(next);
     if (next) drawLater();
   };
@@ -215,6 +248,7 @@
     watcher.observe(document.getElementById(id));
     resized.observe(document.getElementById(id));
   });
+  if (document.readyState === "complete") drawLater();
   addEventListener("load", drawLater);
   addEventListener("pybench-theme", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
@@ -263,4 +297,41 @@
       showSeries();
     }),
   );
+
+  /* ---- panels: those with cells of the filter, the first of them in sight and the others folded up ---- */
+  const charts = $$(".panels .chart").map((chart) => {
+    const room = $(".plot", chart);
+    const cells = room ? figures[room.id].data.flatMap(({ ids }) => ids ?? []) : (chart.dataset.cell ?? "").split(" ");
+    return { chart, room, cells, alt: room?.ariaLabel, title: $("figcaption", chart)?.textContent ?? "Chart" };
+  });
+  const foldings = $$("details.more:has(> .panels)").map((fold) => {
+    const [inSight, rest] = [fold.previousElementSibling, $(".panels", fold)];
+    return { fold, inSight, rest, room: inSight.children.length, all: [...inSight.children, ...rest.children] };
+  });
+  const showPanels = () => {
+    charts.forEach(({ chart, room, cells, alt, title }) => {
+      const isWhole = cells.every(pybench.isShown);
+      chart.hidden = pybench.isFiltered() && !cells.some(pybench.isShown);
+      if (room) room.ariaLabel = isWhole ? alt : `${title}, of the chosen cells. The table has their figures.`;
+    });
+    foldings.forEach(({ fold, inSight, rest, room, all }) => {
+      const left = all.filter((chart) => !chart.hidden);
+      inSight.append(...left.slice(0, room));
+      rest.append(...left.slice(room), ...all.filter((chart) => chart.hidden));
+      const further = left.length - room;
+      fold.hidden = further <= 0;
+      $("summary", fold).textContent = `${further} further chart${further === 1 ? "" : "s"}`;
+    });
+  };
+  /* Few lines need no choice of the leading ones. */
+  const FEW_LINES = 8;
+  const leftOut = [...hiddenSeries];
+  const follow = () => {
+    const left = new Set(chips.filter((chip) => !chip.hidden).map((chip) => chip.dataset.series));
+    if (pybench.isFiltered() && left.size <= FEW_LINES) leftOut.filter((one) => left.has(one)).forEach((one) => hiddenSeries.delete(one));
+    showPanels();
+    showSeries();
+  };
+  addEventListener("pybench-cells", follow);
+  if (pybench.isFiltered()) follow();
 })();

@@ -22,14 +22,6 @@
   $$("[data-theme-choice]").forEach((one) => one.addEventListener("click", () => setTheme(one.dataset.themeChoice)));
   showTheme();
 
-  /* ---- tables: roles. On a narrow window rows become cards by CSS, which would take a table its meaning ---- */
-  const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
-  $$(".scroll table, .scroll table *").forEach((one) => {
-    const isColumn = one.scope === "col";
-    const role = one.tagName === "TH" ? (isColumn ? "columnheader" : "rowheader") : ROLES[one.tagName];
-    if (role) one.setAttribute("role", role);
-  });
-
   /* ---- tables: sort. In the ranking a cell is a body of two rows and sorts within its load, elsewhere it is a row ---- */
   const table = $("#ranking-table");
   const bodies = () => (table ? [...table.tBodies].filter((body) => !body.classList.contains("load")) : []);
@@ -66,36 +58,31 @@
     limit();
   };
 
-  /* ---- ranking: filter, open ---- */
-  const filter = $("#ranking-filter");
+  /* ---- ranking: the first rows in sight, open ---- */
+  const folded = pybench.isPacked("folded") ? pybench.unpacked("folded") : pybench.plain("folded");
   const all = $("#ranking-all");
   let unlimited = false;
   const limit = () => {
     if (!table) return;
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const room = unlimited || words.length ? Infinity : Number(table.dataset.shown);
+    const room = unlimited ? Infinity : Number(table.dataset.shown);
     let found = 0;
-    for (const body of bodies()) {
-      const text = body.dataset.find.toLowerCase();
-      body.hidden = !words.every((word) => text.includes(word)) || ++found > room;
-    }
+    for (const body of bodies()) body.hidden = !pybench.isShown(body.dataset.cell) || ++found > room;
     const open = new Set(bodies().filter((body) => !body.hidden).map((body) => body.dataset.load));
     loads().forEach((head) => (head.hidden = !open.has(head.dataset.load)));
-    const total = bodies().length;
-    const shown = Math.min(found, room);
-    $("#ranking-count").textContent = shown < total ? `${shown} of ${total} cells` : "";
-    all.hidden = room === Infinity || found <= room;
+    all.textContent = `Show all ${found.toLocaleString("en")} cells`;
+    all.hidden = found <= room;
   };
   const open = (body, to) => {
     const button = $("button.open", body);
     button.setAttribute("aria-expanded", to);
-    $(".details", body).hidden = !to;
+    const details = $(".details", body);
+    const fill = (texts) => {
+      details.cells[0].innerHTML = texts[details.id];
+      dress(details);
+    };
+    if (!details.cells[0].firstChild) folded instanceof Promise ? folded.then(fill) : fill(folded);
+    details.hidden = !to;
   };
-  $$("table.sortable").forEach((sorted) =>
-    $$("th[data-kind]", sorted).forEach((header) =>
-      $("button", header).addEventListener("click", () => sortBy(sorted, header)),
-    ),
-  );
   if (table) {
     bodies().forEach((body) =>
       body.rows[0].addEventListener("click", (event) => {
@@ -103,7 +90,7 @@
         open(body, $("button.open", body).getAttribute("aria-expanded") !== "true");
       }),
     );
-    filter.addEventListener("input", limit);
+    addEventListener("pybench-cells", limit);
     all.addEventListener("click", () => {
       unlimited = true;
       limit();
@@ -111,33 +98,61 @@
     limit();
   }
 
-  /* ---- tables wider than their room: a shade marks the edge beyond which they go on ---- */
-  const frames = new Map($$(".scroll").map((box) => {
+  /* ---- tables: what each needs. A table that is folded up is text until it is opened ---- */
+  /* On a narrow window rows become cards by CSS, which would take a table its meaning: roles keep it. */
+  const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
+  const giveRoles = (root) =>
+    $$(".scroll table, .scroll table *", root).forEach((one) => {
+      const isColumn = one.scope === "col";
+      const role = one.tagName === "TH" ? (isColumn ? "columnheader" : "rowheader") : ROLES[one.tagName];
+      if (role) one.setAttribute("role", role);
+    });
+  /* A shade marks the edge beyond which a table goes on that is wider than its room. */
+  const mark = (box) => {
+    const beyond = box.scrollWidth - box.clientWidth - box.scrollLeft;
+    box.parentElement.classList.toggle("more-right", beyond > 1);
+    box.parentElement.classList.toggle("more-left", box.scrollLeft > 1);
+  };
+  const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => mark(target.closest(".scroll"))));
+  const giveFrame = (box) => {
     const frame = document.createElement("div");
     frame.className = "frame";
     box.replaceWith(frame);
     frame.append(box);
-    return [box, frame];
-  }));
-  const mark = (box) => {
-    const beyond = box.scrollWidth - box.clientWidth - box.scrollLeft;
-    frames.get(box).classList.toggle("more-right", beyond > 1);
-    frames.get(box).classList.toggle("more-left", box.scrollLeft > 1);
-  };
-  const sized = new ResizeObserver((entries) => entries.forEach(({ target }) => mark(target.closest(".scroll"))));
-  frames.forEach((_, box) => {
     box.addEventListener("scroll", () => mark(box), { passive: true });
     /* A filter or an opened row changes the width of the table; the window changes its room. */
     [box, ...box.children].forEach((one) => sized.observe(one));
-  });
+  };
+  const dress = (root) => {
+    giveRoles(root);
+    $$("table.sortable", root).forEach((sorted) =>
+      $$("th[data-kind]", sorted).forEach((header) =>
+        $("button", header).addEventListener("click", () => sortBy(sorted, header)),
+      ),
+    );
+    $$(".scroll", root).forEach(giveFrame);
+    $$(".copy", root).forEach(giveCopy);
+  };
+  /* The cards of a narrow window have the headings of the columns beside their figures. */
+  const label = (table) => {
+    const titles = [...table.tHead.rows[0].cells].map((one) => one.dataset.title ?? one.textContent);
+    [...table.tBodies[0].rows].forEach((row) => [...row.cells].forEach((one, n) => n && (one.dataset.label = titles[n])));
+  };
+  const unwrap = (root) =>
+    $$(":scope > noscript", root).forEach((text) => {
+      text.outerHTML = text.textContent;
+      $$("table.sortable", root).forEach(label);
+      dress(root);
+      pybench.within(root);
+    });
 
   /* ---- links to cells and violations ---- */
   const follow = (behavior) => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(decodeURIComponent(pybench.anchor()));
     if (!target) return;
+    if (target.dataset.cell && !pybench.isShown(target.dataset.cell)) pybench.reset();
     if (target.matches("#ranking-table > tbody")) {
       if (target.hidden) {
-        filter.value = "";
         unlimited = true;
         limit();
       }
@@ -151,6 +166,8 @@
       target.open = true;
       $("summary", target).focus({ preventScroll: true });
     }
+    /* The browser itself finds no target that a filter follows. */
+    if (location.hash.includes("?") && !target.matches("tbody")) target.scrollIntoView({ behavior });
   };
   addEventListener("hashchange", () => follow("auto"));
   /* After the browser's own jump to the target, which takes the focus away. */
@@ -173,7 +190,7 @@
   sections.forEach((section) => spy.observe(section));
 
   /* ---- copy ---- */
-  $$(".copy").forEach((button) => {
+  const giveCopy = (button) => {
     const name = button.textContent;
     const link = button.dataset.link;
     button.addEventListener("click", async () => {
@@ -188,5 +205,7 @@
       }
       setTimeout(() => (button.textContent = name), 2000);
     });
-  });
+  };
+  dress(document);
+  $$("details:has(> noscript)").forEach((one) => one.addEventListener("toggle", () => unwrap(one)));
 })();

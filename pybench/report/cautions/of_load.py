@@ -159,5 +159,5 @@ def _measured(view: View) -> Sequence[CellView]:
 
 
 def _trials(view: View, cell: CellView) -> pd.DataFrame:
-    trials: pd.DataFrame = view.run.trials
-    return trials[(trials["cell"] == cell.id) & (trials["status"] == "complete")]
+    trials = view.trials_by_cell[cell.id]
+    return trials[trials["status"] == "complete"]

@@ -127,15 +127,15 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
 
 def _gaps(view: View, cells: Sequence[CellView], measure: Measure, y: Axis, load: str) -> list[dict[str, Any]]:
     """The loads at which cells have no place in the panel, with the text that stands there and its lines."""
-    found: dict[float, dict[str, list[dict[str, str]]]] = {}
+    found: dict[float, dict[str, list[dict[str, Any]]]] = {}
     for series in view.lines:
-        mark = {"label": series.label, "shape": series.shape, "colour": series.colour}
         for cell in cells:
             value = cell.number(measure.column)
             if cell.line != series or (value is not None and (value > 0 or y.scale == "linear")):
                 continue
             # A logarithmic axis has no place for a zero either.
             text = NOT_AVAILABLE if value is None else "0"
+            mark = {"label": series.label, "shape": series.shape, "colour": series.colour, "cell": cell.index}
             found.setdefault(cell.at(load), {}).setdefault(text, []).append(mark)
     return [
         {"x": x, "groups": [{"text": text, "series": series} for text, series in groups.items()]}
@@ -173,6 +173,7 @@ def _markers(series: Series, points: Sequence[_Point], measure: Measure, y: Axis
     trace = _trace(series) | {
         "x": [p.x for p in points],
         "y": [_short(min(p.y, y.high)) for p in points],
+        "ids": [p.cell.index for p in points],
         "mode": "markers",
         "cliponaxis": False,
         "customdata": [hover_text(p.cell, measure) for p in points],

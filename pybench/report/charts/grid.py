@@ -73,13 +73,14 @@ def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[F
     load = view.load_axis
     facets = view.panels(load) if load else view.panels()
     figures = []
+    scales = {measure: _scales(view, [cells for _, cells in facets], measure) for measure in measures}
     for place, (conditions, cells) in enumerate(facets):
         for measure in measures:
             # A measure that no cell of the run has gets no panel. One that only these cells lack keeps its panel, so
             # that the panels of a row belong together.
             if not drawn_values(view.cells, measure):
                 continue
-            axis = _scale(view, [cells for _, cells in facets], place, measure)
+            axis = scales[measure][place]
             words = [measure.title] if len(measures) > 1 else []
             title = " · ".join(words + condition_texts(conditions))
             name = f"{id_}-{measure.key}-{place}"
@@ -104,7 +105,7 @@ def cell_table(
 ) -> DataTable:
     """A row for each cell, in the order of the loads; none for a cell without `figures`."""
     rows = [
-        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict, cell.breaks_exclusion)
+        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict, cell.breaks_exclusion, cell.index)
         for conditions, cells in view.facets()
         for cell in cells
         if (found := figures(cell)) is not None
@@ -124,11 +125,11 @@ def datum(value: float | None, text: Text) -> Datum:
     return Datum(text(value), None if value is None else float(f"{value:.6g}"))
 
 
-def _scale(view: View, facets: Sequence[Sequence[CellView]], place: int, measure: Measure) -> Axis:
+def _scales(view: View, facets: Sequence[Sequence[CellView]], measure: Measure) -> list[Axis]:
     """One scale for all panels of a measure, or one for each where a shared scale would flatten the lower panels."""
-    everything = [cell for cells in facets for cell in cells]
-    if measure.scale == "log" or measure.top is not None:
-        return y_axis(view, everything, measure)
-    tops = [y_axis(view, cells, measure).high for cells in facets if drawn_values(cells, measure)]
-    shared = max(tops) <= SHARED_SCALE_RATIO * min(tops)
-    return y_axis(view, everything if shared else facets[place], measure)
+    own = [y_axis(view, cells, measure) for cells in facets]
+    tops = [axis.high for axis, cells in zip(own, facets, strict=True) if drawn_values(cells, measure)]
+    is_shared = measure.scale == "log" or measure.top is not None or not tops
+    if is_shared or max(tops) <= SHARED_SCALE_RATIO * min(tops):
+        return [y_axis(view, [cell for cells in facets for cell in cells], measure)] * len(facets)
+    return own

@@ -61,7 +61,7 @@ def clauses(view: View) -> tuple[str, list[str]]:
     """The answer: its headline, and the sentences that qualify it. Unsafe locks are listed elsewhere."""
     if not view.measured:
         return "No trial was completed, so there is no answer yet.", []
-    found = answer_of(view.run.summary, view.run.trials)
+    found = answer_of(view.run.summary, view.run.trials, view.comparison)
     locks = view.comparison.locks
     return f"{found.headline}.", [f"{_begun(clause, locks)}." for clause in found.further]
 

@@ -1,8 +1,9 @@
-"""The whole distribution of the response time: response over percentiles, with a stretched tail."""
+"""The whole distributions of a run: the response time, and the hand-off, over percentiles with a stretched tail."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,40 +20,79 @@ from pybench.report.section import DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
 
 POINTS_PER_CURVE = 80
-ZERO_NOTE = "A response of 0, of a lock that sends nothing, has no place on a logarithmic scale."
+ZERO_NOTE = "A {} of 0, of a lock that sends nothing, has no place on a logarithmic scale."
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
 NINES = {1.0: "0", 2.0: "50", 10.0: "90", 100.0: "99", 1e3: "99.9", 1e4: "99.99", 1e5: "99.999", 1e6: "99.9999"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """A phase of a grant whose times have a section. `said` is what a time is called in charts and tables."""
+
+    phase: str
+    id: str
+    title: str
+    nav: str
+    said: str
+    lede: str
+
+
+RESPONSE = _Phase(
+    "response",
+    "distribution",
+    "Distribution of the response time",
+    "Distribution",
+    "response",
+    "How long the slowest grants took.",
+)
+HANDOFF = _Phase(
+    "handoff",
+    "handoff",
+    "Distribution of the hand-off",
+    "Hand-off",
+    "hand-off",
+    "From the release of a key to the next grant of that key, where a client was waiting for it.",
+)
+
+
 def render(view: View) -> Section | None:
-    """A curve for each lock, a panel for each load; None when nothing was granted."""
-    buckets = _responses(view)
+    """The responses: a curve for each lock, a panel for each load; None when nothing was granted."""
+    return _section(view, RESPONSE)
+
+
+def render_handoff(view: View) -> Section | None:
+    """The hand-offs in the same way; None where no client waited for a key."""
+    return _section(view, HANDOFF)
+
+
+def _section(view: View, what: _Phase) -> Section | None:
+    buckets = _times(view, what.phase)
     if not buckets:
         return None
     curves = {id_: curve(merged) for id_, merged in buckets.items()}
-    axis = log_axis([float(y) for _, ys in curves.values() for y in ys], "response", format_us)
+    axis = log_axis([float(y) for _, ys in curves.values() for y in ys], what.said, format_us)
     figures = [
-        _panel(conditions, cells, curves, axis, f"distribution-{place}")
+        _panel(what, conditions, cells, curves, axis, f"{what.id}-{place}")
         for place, (conditions, cells) in enumerate(view.panels())
         if any(cell.id in curves for cell in cells)
     ]
     charts = Charts(
-        id="distribution",
-        title="Distribution of the response time",
-        nav="Distribution",
-        lede="How long the slowest grants took. Each gridline keeps only the slowest tenth of the previous one. "
-        f"A curve ends where fewer than {SAMPLES_BEYOND} grants are left.{_left_out(view)}",
+        id=what.id,
+        title=what.title,
+        nav=what.nav,
+        lede=f"{what.lede} Each gridline keeps only the slowest tenth of the previous one. "
+        f"A curve ends where fewer than {SAMPLES_BEYOND} grants are left.{_left_out(view, what)}",
         figures=figures,
-        note=ZERO_NOTE if any(ys[0] == 0 for _, ys in curves.values()) else "",
-        tables=[_table(view, buckets)],
+        note=ZERO_NOTE.format(what.said) if any(ys[0] == 0 for _, ys in curves.values()) else "",
+        tables=[_table(view, buckets, what.title)],
     )
     return charts_section(charts)
 
 
-def _left_out(view: View) -> str:
+def _left_out(view: View, what: _Phase) -> str:
     """How many waits no curve shows, as a sentence to append; empty where every wait ended inside its window."""
     latency = view.run.latency
-    waiting = latency[(latency["phase"] == "response") & (latency["outcome"] == "waiting")]
+    waiting = latency[(latency["phase"] == what.phase) & (latency["outcome"] == "waiting")]
     count = int(waiting["count"].sum())
     if not count:
         return ""
@@ -62,10 +102,10 @@ def _left_out(view: View) -> str:
     )
 
 
-def _responses(view: View) -> dict[str, Buckets]:
-    """The responses of each cell that has any, by the id of the cell: one pass over the record reads them all."""
+def _times(view: View, phase: str) -> dict[str, Buckets]:
+    """The times of each cell that has any, by the id of the cell: one pass over the record reads them all."""
     latency = view.run.latency
-    granted = latency[(latency["phase"] == "response") & (latency["outcome"] == "granted")]
+    granted = latency[(latency["phase"] == phase) & (latency["outcome"] == "granted")]
     recorded = {str(cell): list(parts) for cell, parts in granted.groupby("cell")["hdr"]}
     found = {cell.id: merged(recorded[cell.id]) for cell in view.cells if cell.id in recorded}
     return {id_: buckets for id_, buckets in found.items() if len(buckets.counts)}
@@ -82,6 +122,7 @@ def curve(buckets: Buckets) -> tuple[list[float], list[float]]:
 
 
 def _panel(
+    what: _Phase,
     conditions: Conditions,
     cells: Sequence[CellView],
     curves: dict[str, tuple[list[float], list[float]]],
@@ -95,14 +136,15 @@ def _panel(
     data = [trace for cell in drawn for trace in _traces(cell, *curves[cell.id])]
     title = say_conditions(conditions)
     ends = "; ".join(f"{cell.line.label}{_verdict(cell)} up to {format_us(curves[cell.id][1][-1])}" for cell in drawn)
-    alt = f"Response time over percentiles, {title}. {ends}." if title else f"Response time over percentiles. {ends}."
+    alt = f"{what.said.capitalize()} over percentiles{', ' + title if title else ''}. {ends}."
     layout = {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN}
     return Figure(id_, title, alt, data, layout, missing=[one.line.label for one in cells if one.id not in curves])
 
 
 def _traces(cell: CellView, xs: Sequence[float], ys: Sequence[float]) -> list[dict[str, Any]]:
     """The curve, and the marker of its lock at p50, p90, p99 and so on."""
-    named = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion), "meta": cell.line.label}
+    named: dict[str, Any] = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion)}
+    named |= {"meta": cell.line.label, "ids": [cell.index]}
     curve = named | {
         "mode": "lines",
         "x": xs,
@@ -129,7 +171,7 @@ def _verdict(cell: CellView) -> str:
     return "" if cell.verdict == "SAFE" else f" ({cell.verdict})"
 
 
-def _table(view: View, buckets: dict[str, Buckets]) -> DataTable:
+def _table(view: View, buckets: dict[str, Buckets], caption: str) -> DataTable:
     def figures(cell: CellView) -> list[Datum] | None:
         if cell.id not in buckets:
             return None
@@ -138,4 +180,4 @@ def _table(view: View, buckets: dict[str, Buckets]) -> DataTable:
         shown = [datum(None if ns is None else ns / 1e3, Format.TIME_US.text) for ns in (*quantiles, float(values[-1]))]
         return [datum(int(counts.sum()), Format.COUNT.text), *shown]
 
-    return cell_table(view, "Distribution of the response time", ["grants", *QUANTILES, "highest"], figures)
+    return cell_table(view, caption, ["grants", *QUANTILES, "highest"], figures)

@@ -14,7 +14,6 @@ from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
 from pybench.analysis.send_delay import late_cells
 from pybench.columns import COLUMNS
-from pybench.matrix.conditions import say_conditions
 from pybench.numbers import format_exact, missing
 from pybench.report import run_facts
 from pybench.report.html import fill
@@ -162,7 +161,6 @@ def render(view: View) -> Section | None:
         "ranking.html",
         loads=loads,
         cells=len(view.cells),
-        say_conditions=say_conditions,
         shown=SHOWN_ROWS,
         columns=[title for title, _ in columns_of(view)],
         has_bound=BOUND in columns_of(view),
@@ -171,10 +169,15 @@ def render(view: View) -> Section | None:
         enough=ENOUGH_BLOCKS,
         sureness=view.sureness,
         baseline=run_facts.baseline_sentences(view.run.manifest),
-        violating=set(view.run.violations["cell"]) if not view.run.violations.empty else set(),
         pooled=POOLED_MEANS if any(is_pooled(c.row, column) for c in view.cells for _, column in QUANTILES) else "",
     )
-    return Section("ranking", "Ranking, load by load", html, nav="Ranking")
+    violating = set(view.run.violations["cell"]) if not view.run.violations.empty else set()
+    folded = {
+        f"{entry.cell.anchor}-more": fill("ranking_details.html", entry=entry, cell=entry.cell, violating=violating)
+        for load in loads
+        for entry in load.entries
+    }
+    return Section("ranking", "Ranking, load by load", html, nav="Ranking", folded=folded)
 
 
 def columns_of(view: View) -> tuple[tuple[str, str], ...]:

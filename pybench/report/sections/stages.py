@@ -203,6 +203,7 @@ def _line(cell: CellView, rows: pd.DataFrame, measure: _Measure, suffix: str) ->
         "mode": "lines+markers",
         "name": series_text(cell.line, struck=cell.breaks_exclusion),
         "meta": cell.line.label,
+        "ids": [cell.index],
         "x": middles(rows.index, float(rows["step_ns"].iloc[0])),
         "y": [None if value is None else _short(value) for value in values],
         "yaxis": f"y{suffix}",
@@ -250,7 +251,8 @@ def _rows(load: _Load) -> Iterator[DataRow]:
             begin_ns = end_ns
             if not within.empty:
                 where = " · ".join(filter(None, [say_conditions(_other_conditions(cell)), text]))
-                yield DataRow(cell.series.label, where, _figures(within), cell.verdict, cell.breaks_exclusion)
+                figures, struck = _figures(within), cell.breaks_exclusion
+                yield DataRow(cell.series.label, where, figures, cell.verdict, struck, cell.index)
 
 
 def _other_conditions(cell: CellView) -> Conditions:

@@ -173,7 +173,8 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     medians = rows.groupby("start_ns", sort=True)["grants"].median()
     x, y = middles(medians.index, step_ns), _short(medians)
     several = rows["trial"].nunique() > 1
-    trace = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion), "meta": cell.line.label}
+    trace: dict[str, Any] = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion)}
+    trace |= {"meta": cell.line.label, "ids": [cell.index]}
     hover = {
         "customdata": [format_count(count) for count in y],
         "hovertemplate": f"%{{fullData.name}}{', median' if several else ''}: %{{customdata}}<extra></extra>",
