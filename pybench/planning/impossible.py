@@ -180,7 +180,7 @@ def _pointless_key_choice(cell: Cell, _matrix: Matrix, _limits: Limits) -> str |
 
 
 def _open_loop(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
-    if cell.rate_per_s is None:
+    if not cell.is_open:
         return None
     if cell.think.text != "0":
         return "think has no effect in an open loop, where arrivals start the clients; drop think or rate"

@@ -31,6 +31,7 @@ from pybench.quota import cpu_quota, quota_sentence
 from pybench.strategies import CATALOGUE, ServerKind
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 4, 100 * MS, 300 * MS
+QUICK_STEADY_NS = 2 * S
 QUICK_STAGES_NS = 2 * S
 """Twenty steps of the time line: enough to see how figures follow the load."""
 
@@ -179,7 +180,7 @@ def quickened(matrix: Matrix) -> Matrix:
     return with_shorter_stages(matrix, QUICK_STAGES_NS).model_copy(
         update={
             "trials": min(matrix.trials, QUICK_TRIALS),
-            "warmup_ns": min(matrix.warmup_ns, QUICK_WARMUP_NS),
+            "warmup": matrix.warmup.shortened_to(QUICK_WARMUP_NS, QUICK_STEADY_NS),
             "duration_ns": min(matrix.duration_ns, QUICK_DURATION_NS),
         }
     )
