@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pybench.columns import Type
+from pybench.column import Type
 from pybench.matrix.axes import REQUIRED, Axis, Column, Parsed, axes_of, axis, count, share
 from pybench.matrix.durations import MS, S, format_lease, format_rate, parse_lease, parse_rate
 from pybench.matrix.notations import (
@@ -179,8 +179,8 @@ class Cell:
     mode: SearchMode = axis(
         Parsed(SearchMode.parse, MODE),
         MEASURE,
-        "What is measured: `measure`, trials at the load of the cell; `saturate`, the highest rate of an open loop that "
-        "the lock sustains; `curve`, also the latency at 30, 60, 80 and 95 % of that rate",
+        "What is measured: `measure`, trials at the load of the cell; `saturate`, the highest open-loop rate that the "
+        "lock sustains; `curve`, also the latency at 30, 60, 80 and 95 % of that rate",
         metavar="KIND,...",
     )
     after_lease: AfterLease = axis(

@@ -1,4 +1,4 @@
-"""The values of the axis `mode`: trials at the load of the cell, or a search for the highest rate that the lock sustains.
+"""The values of the axis `mode`: trials at the load of the cell, or a search for the rate that the lock sustains.
 
     measure
     saturate
@@ -56,7 +56,8 @@ class SearchMode:
             hint = f"did you mean {near}?" if near else f"use one of {', '.join(_KINDS)}"
             raise BadValue(f"{shown(call.name)} is not a mode", hint=hint)
         if call.positional:
-            raise BadValue(f"{shown(call.positional[0])} has no name in {shown(value)}", hint=f"use {kind}(start=500/s)")
+            hint = f"use {kind}(start=500/s)"
+            raise BadValue(f"{shown(call.positional[0])} has no name in {shown(value)}", hint=hint)
         if kind == "measure" and call.named:
             raise BadValue("measure takes no arguments", hint="use saturate(start=500/s)")
         for name in call.named:

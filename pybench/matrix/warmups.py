@@ -1,8 +1,8 @@
 """The values of `warmup`: a fixed time, or until the figures are steady.
 
-    500ms
-    steady
-    steady(at_most=5s)
+500ms
+steady
+steady(at_most=5s)
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from pybench.matrix.durations import S, format_duration, format_rate
-from pybench.planning.forecast import most_per_s
+from pybench.planning.ceilings import most_per_s
 from pybench.planning.limit_search import Bounds, most_probes, usual_probes
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pybench.analysis.summary import summarise
 from pybench.exits import Exit
 from pybench.notation import BadValue
 from pybench.numbers import plural
-from pybench.records import tables, workers
+from pybench.records import search_probes, tables, workers
 from pybench.records.atomic import absolute
 from pybench.records.manifest import read_manifest
 
@@ -52,6 +52,8 @@ class Run:
     summary: pd.DataFrame
     workers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """A row for each process whose load was merged into the trial; empty for other runs."""
+    probes: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """A row for each probe of the searches for a limit, in their order; empty without a search."""
 
     @classmethod
     def of(cls, path: Path, manifest: Mapping[str, Any], gathered: tables.Tables) -> Run:
@@ -66,6 +68,7 @@ class Run:
             violations=_frame(gathered.violations),
             summary=_in_order(summarise(trials, latency), manifest),
             workers=_frame(workers.read(path)),
+            probes=_frame(search_probes.read(path)),
         )
 
     def __repr__(self) -> str:

@@ -18,10 +18,8 @@ from pybench.planning.limit_search import (
     Ended,
     Phase,
     Shown,
-    limit_of,
     most_probes,
     next_step,
-    usual_probes,
 )
 
 Lock = Callable[[Ask], Shown]

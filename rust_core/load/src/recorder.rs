@@ -7,8 +7,10 @@ mod error_replies;
 pub(crate) mod judge;
 pub(crate) mod recording;
 pub(crate) mod stats;
+mod steadiness;
 pub(crate) mod timeline;
 mod traffic;
+pub(crate) mod warming;
 pub(crate) mod window;
 mod writes;
 
@@ -28,6 +30,7 @@ use judge::Judge;
 use stats::{Counters, Histograms};
 pub(crate) use stats::{Ended, Phase};
 use timeline::Timeline;
+use warming::WarmUp;
 use window::{Longest, Window};
 pub use writes::Writes;
 
@@ -58,6 +61,8 @@ pub(crate) struct Recorder {
     timeline: Timeline,
     errors: ErrorReplies,
     window: Window,
+    /// Before the window, if its begin depends on what is measured until then.
+    warm_up: Option<WarmUp>,
     writes: Writes,
     figures: Vec<ClientFigures>,
     /// When an open connection was first found closed; `NEVER` if none was.
@@ -98,9 +103,10 @@ impl Recorder {
             counting: false,
             counters: Counters::default(),
             histograms: Histograms::new(),
-            timeline: Timeline::new(params.duration),
+            timeline: Timeline::new(params.duration.max(params.warmup)),
             errors: ErrorReplies::default(),
             window: Window::new(clients),
+            warm_up: None,
             writes: Writes::to(params.written_keys),
             figures: vec![ClientFigures::default(); clients as usize],
             first_cut: Nanos::NEVER,

@@ -19,6 +19,7 @@ use crate::recorder::judge::{Judge, Judged, RING, WindowedChecker, merge, ring};
 use crate::recorder::recording::{self, Recorded, Recording};
 use crate::recorder::stats::{Counters, Histograms};
 use crate::recorder::timeline::{Columns, Timeline};
+use crate::recorder::warming::Warmed;
 use crate::recorder::window::Longest;
 use crate::recorder::{Ended, ErrorReplies, ErrorReply, Phase, Share, Writes};
 use crate::rules::rules;
@@ -31,6 +32,8 @@ pub struct Measured {
     pub stopped: bool,
     /// The length of the window; zero when the trial was stopped before it.
     pub window: Nanos,
+    /// How a warm-up until steady ended; `None` for one of fixed length, and when the trial was stopped before.
+    pub warmed: Option<Warmed>,
     /// When the trial began; the times of violations count from here.
     pub began: Nanos,
     /// How long after that an open connection was first found closed; `None` if none was. A restarted server answers
@@ -81,7 +84,11 @@ pub struct Running {
 impl Trial {
     pub fn new(spec: TrialSpec) -> Result<Self, TrialError> {
         setup::check(&spec)?;
-        let control = Arc::new(Control::new(spec.threads));
+        let control = match spec.until_steady {
+            true => Control::new(spec.threads).until_steady(spec.warmup),
+            false => Control::new(spec.threads),
+        };
+        let control = Arc::new(control);
         Ok(Self {
             spec,
             control,
@@ -303,6 +310,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
     Measured {
         stopped: control.stopped(),
         window,
+        warmed: control.warming.ended(),
         began,
         first_cut: (first_cut < Nanos::NEVER).then(|| first_cut.since(began)),
         errors: errors.into_rows(),

@@ -133,9 +133,11 @@ impl<L: LockMachine> Clients<L> {
             fence,
         });
         recorder.granted();
+        let asked = self.list[index as usize].asked();
         if counted {
-            let asked = self.list[index as usize].asked();
             recorder.grant(index, asked, now, hold, attempts);
+        } else {
+            recorder.granted_early(now.since(asked.due));
         }
     }
 
