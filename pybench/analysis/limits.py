@@ -4,9 +4,10 @@ The limit is the median of the searches, one a trial. Its interval begins at the
 of the confirmed rates, and ends at the upper end of that of the rates that failed above them. So it covers the width of
 each search and the spread between searches.
 
-The knee is the load at which the power of Kleinrock is highest, the throughput divided by the mean response ("Power and
-deterministic rules of thumb for probabilistic problems in computer communications", ICC 1979). Beyond the knee, more
-load costs more in waiting than it brings in grants.
+The knee is the load at which the power of Kleinrock is highest ("Power and deterministic rules of thumb for
+probabilistic problems in computer communications", ICC 1979): the throughput divided by the mean time in the system,
+here from the due time of an arrival to the end of its release. Beyond the knee, more load costs more in waiting than it
+brings in grants.
 
 Does not do: searching; see `planning.limit_search`.
 """
@@ -40,13 +41,14 @@ class LoadPoint:
     grants_per_s: float | None
     p50_us: float | None
     p99_us: float | None
-    mean_us: float | None
+    system_us: float | None
+    """The mean time from the due time of an arrival to the end of its release."""
     probes: int
 
     @property
     def power(self) -> float | None:
-        """Grants per second for each second of mean response."""
-        return self.grants_per_s / (self.mean_us / 1e6) if self.grants_per_s and self.mean_us else None
+        """Grants per second for each second that an arrival spends in the system."""
+        return self.grants_per_s / (self.system_us / 1e6) if self.grants_per_s and self.system_us else None
 
 
 def limit_columns(complete: pd.DataFrame, verdict: Verdict) -> dict[str, Any]:
@@ -114,6 +116,6 @@ def _point(share: Any, rows: pd.DataFrame) -> LoadPoint:  # noqa: ANN401 - a key
         grants_per_s=median("grants_per_s"),
         p50_us=median("acquire_p50_us"),
         p99_us=median("acquire_p99_us"),
-        mean_us=median("mean_response_us"),
+        system_us=median("mean_in_system_us"),
         probes=len(rows),
     )

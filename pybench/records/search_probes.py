@@ -27,6 +27,9 @@ from pybench.records.trial import TrialRecord
 PROBES = "probes.parquet"
 PROBE_SUFFIX = ".probe"
 
+WORK = ("hold", "release")
+"""The phases of an arrival after its grant, until it leaves the system."""
+
 _FROM_TRIAL = {
     "started_at": pa.string(),
     "grants_per_s": pa.float64(),
@@ -59,6 +62,7 @@ SCHEMA = pa.schema(
         "limited_by": pa.string(),
         "reason": pa.string(),
         "mean_response_us": pa.float64(),
+        "mean_in_system_us": pa.float64(),
         **_FROM_TRIAL,
     }
 )
@@ -66,6 +70,7 @@ SCHEMA = pa.schema(
 
 def row_of(record: TrialRecord, number: int, ask: Ask, outcome: ProbeOutcome, result: Outcome) -> dict[str, Any]:
     """The row of probe `number`, from 1, of the search that `record` belongs to."""
+    response = _mean_us(result, "response")
     return {
         "cell": record.cell,
         "trial": record.trial,
@@ -75,7 +80,10 @@ def row_of(record: TrialRecord, number: int, ask: Ask, outcome: ProbeOutcome, re
         "shown": outcome.shown.value,
         "limited_by": outcome.limited_by or None,
         "reason": outcome.reason or None,
-        "mean_response_us": _mean_response_us(result),
+        "mean_response_us": response,
+        "mean_in_system_us": None
+        if response is None
+        else response + sum(_mean_us(result, phase) or 0.0 for phase in WORK),
         **{name: record.row[name] for name in _FROM_TRIAL},
     }
 
@@ -102,7 +110,8 @@ def read(folder: Path) -> pa.Table:
     return pa.Table.from_pylist([rows[key] for key in sorted(rows)], schema=SCHEMA)
 
 
-def _mean_response_us(result: Outcome) -> float | None:
-    parts = [row.hdr for row in result.histograms if row.phase == "response" and row.outcome == "granted"]
+def _mean_us(result: Outcome, phase: str) -> float | None:
+    """The mean length of a phase of grants in microseconds; None without a sample."""
+    parts = [row.hdr for row in result.histograms if row.phase == phase and row.outcome == "granted"]
     values_ns, counts = histograms.merged(parts)
     return float(np.average(values_ns, weights=counts)) / 1e3 if len(counts) else None

@@ -25,6 +25,7 @@ from pybench.report.sections import (
     distribution,
     fairness,
     latency,
+    limit,
     method,
     ranking,
     stages,
@@ -44,6 +45,7 @@ BEFORE_CHARTS: tuple[Render, ...] = (ranking.render,)
 CHARTS: tuple[Render, ...] = (
     throughput.render,
     latency.render,
+    limit.render,
     distribution.render,
     stages.render,
     timeline.render,
