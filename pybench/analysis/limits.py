@@ -14,19 +14,21 @@ Does not do: searching; see `planning.limit_search`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis import stats
 from pybench.analysis.verdicts import Verdict
-from pybench.numbers import missing
+from pybench.formats import Format
+from pybench.numbers import NOT_AVAILABLE, missing
 from pybench.planning.limit_search import Phase, Shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LIMIT_COLUMNS = ("limit_per_s", "limit_low_per_s", "limit_high_per_s", "limited_by")
+_RATE = Format.RATE.text
 PROVEN = (Verdict.SAFE, Verdict.UNDECIDED)
 """An unsafe lock has no limit: its rate says nothing about a lock that works."""
 
@@ -69,6 +71,14 @@ def limit_columns(complete: pd.DataFrame, verdict: Verdict) -> dict[str, Any]:
         "limit_high_per_s": high.high if high else stats.median(highs) if highs.notna().all() else None,
         "limited_by": str(reasons.mode().iloc[0]) if len(reasons) else None,
     }
+
+
+def interval_text(row: Mapping[Any, Any]) -> str:
+    """The interval of the limit of a row of the summary: `80.0 to 84.0`, or `at least 80.0` where no rate failed."""
+    low, high = row.get("limit_low_per_s"), row.get("limit_high_per_s")
+    if missing(low):
+        return NOT_AVAILABLE
+    return f"at least {_RATE(low)}" if missing(high) else f"{_RATE(low)} to {_RATE(high)}"
 
 
 def curve_of(probes: pd.DataFrame, trials: pd.DataFrame, cell: str) -> list[LoadPoint]:

@@ -18,6 +18,7 @@ from pybench.analysis.assumptions import BY_PROBE, HEALTHY, NOT_CONTENDED, badge
 from pybench.analysis.comparison import Out
 from pybench.analysis.comparison.entrants import lock_name
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
+from pybench.analysis.limits import interval_text
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
 from pybench.analysis.stats import confidence
 from pybench.cli.figures import latency, spread
@@ -25,7 +26,6 @@ from pybench.columns import COLUMNS
 from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import missing
 from pybench.report.rules import best_cells, promises_nothing
-from pybench.report.sections.limit import interval_text
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

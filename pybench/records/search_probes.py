@@ -71,6 +71,7 @@ SCHEMA = pa.schema(
 def row_of(record: TrialRecord, number: int, ask: Ask, outcome: ProbeOutcome, result: Outcome) -> dict[str, Any]:
     """The row of probe `number`, from 1, of the search that `record` belongs to."""
     response = _mean_us(result, "response")
+    after = [_mean_us(result, phase) or 0.0 for phase in WORK]
     return {
         "cell": record.cell,
         "trial": record.trial,
@@ -81,9 +82,7 @@ def row_of(record: TrialRecord, number: int, ask: Ask, outcome: ProbeOutcome, re
         "limited_by": outcome.limited_by or None,
         "reason": outcome.reason or None,
         "mean_response_us": response,
-        "mean_in_system_us": None
-        if response is None
-        else response + sum(_mean_us(result, phase) or 0.0 for phase in WORK),
+        "mean_in_system_us": None if response is None else response + sum(after),
         **{name: record.row[name] for name in _FROM_TRIAL},
     }
 

@@ -152,5 +152,6 @@ def _limited_by(found: Ended, rows: Iterable[Mapping[str, Any]]) -> str | None:
 
 def _forget_recording(measured: Measured) -> None:
     """Remove the events of a probe: the history of a trial is that of the probe that its record describes."""
-    for file in (measured.result.recorded or {}).get("files", ()):
+    recorded = measured.result.recorded
+    for file in recorded["files"] if recorded else ():
         Path(file).unlink(missing_ok=True)

@@ -71,6 +71,8 @@ def over_trials(measure: Measure) -> Measure:
 
 @dataclass(frozen=True, slots=True)
 class Point:
+    """A figure of a cell, and its place in a panel."""
+
     cell: CellView
     x: float
     y: float

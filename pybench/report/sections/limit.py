@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from pybench.analysis.limits import LoadPoint, curve_of, knee_of
+from pybench.analysis.limits import LoadPoint, curve_of, interval_text, knee_of
 from pybench.formats import Format
 from pybench.matrix.conditions import say_conditions
 from pybench.matrix.search_modes import recorded_mode
@@ -28,8 +28,8 @@ WIDE = 20.0
 """Rates that differ by more than this factor are drawn on a logarithmic axis."""
 _RATE = Format.RATE.text
 LEDE = (
-    "The limit is the highest rate of arrivals that a lock sustained in three confirmations: at least 98 % were granted, "
-    "waits did not grow, every threshold held, no grant was unsafe, and the load generator kept its schedule."
+    "The limit is the highest rate of arrivals that a lock sustained in three confirmations: at least 98 % were "
+    "granted, waits did not grow, every threshold held, no grant was unsafe, and the load generator kept its schedule."
 )
 KNEE = (
     "A ring marks the knee, the load with the most grants per second for each second that an arrival spends in the "
@@ -109,14 +109,6 @@ def render(view: View) -> Section | None:
         tables=tables,
     )
     return charts_section(charts)
-
-
-def interval_text(row: Any) -> str:  # noqa: ANN401 - a row of the summary, or a view of it
-    """The interval of the limit in words: `80.0 to 84.0`, or `at least 80.0` where no rate failed."""
-    low, high = row["limit_low_per_s"], row["limit_high_per_s"]
-    if pd.isna(low):
-        return NOT_AVAILABLE
-    return f"at least {_RATE(low)}" if pd.isna(high) else f"{_RATE(low)} to {_RATE(high)}"
 
 
 def _title(measure: _Measure, told: str) -> str:
