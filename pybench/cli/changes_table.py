@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.between_runs import Effect, Turn
-from pybench.analysis.between_runs.figures import FIGURES, THROUGHPUT
+from pybench.analysis.between_runs.figures import THROUGHPUT
 from pybench.cli.output import UNBOUNDED, data_console, is_unbounded
 from pybench.numbers import NOT_AVAILABLE
 from pybench.report.changes_words import about, cell_effect, notes, ratio_text, short_ratio, turn_sentence, written
@@ -57,7 +57,7 @@ def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
         say(f"- {turn_sentence(turned)}", style="red" if turned.turn is Turn.REGRESSION else "")
     if changes.cells:
         say("")
-        columns, dropped = _fitting(changes.cells, UNBOUNDED if is_unbounded() else console.width)
+        columns, dropped = _fitting(changes, UNBOUNDED if is_unbounded() else console.width)
         widths = [column.width(changes.cells) for column in columns]
         headings = _line([column.heading for column in columns], columns, widths)
         console.print(headings, style="bold", soft_wrap=True)
@@ -75,7 +75,7 @@ def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
     return text.getvalue()
 
 
-def _columns(cells: Sequence[CellChange]) -> list[_Column]:
+def _columns(changes: RunChanges) -> list[_Column]:
     def figure(column: str, text: Callable[[Any], str]) -> Callable[[CellChange], str]:
         def of(one: CellChange) -> str:
             change = one.figure(column)
@@ -83,7 +83,7 @@ def _columns(cells: Sequence[CellChange]) -> list[_Column]:
 
         return of
 
-    has_loads = any(one.load for one in cells)
+    has_loads = any(one.load for one in changes.cells)
     first = THROUGHPUT
     return [
         _Column("lock", lambda one: one.lock, left=True, is_kept=True),
@@ -92,12 +92,16 @@ def _columns(cells: Sequence[CellChange]) -> list[_Column]:
         _Column("old grants/s", figure(first, lambda change: written(change, change.old))),
         _Column("new grants/s", figure(first, lambda change: written(change, change.new))),
         _Column("ratio [interval]", figure(first, ratio_text)),
-        *(_Column(one.title, figure(one.column, short_ratio), left=True) for one in FIGURES if one.column != first),
+        *(
+            _Column(one.title, figure(one.column, short_ratio), left=True)
+            for one in changes.figures
+            if one.column != first
+        ),
     ]
 
 
-def _fitting(cells: Sequence[CellChange], width: int) -> tuple[list[_Column], list[str]]:
-    columns, dropped = _columns(cells), list[str]()
+def _fitting(changes: RunChanges, width: int) -> tuple[list[_Column], list[str]]:
+    cells, columns, dropped = changes.cells, _columns(changes), list[str]()
     while sum(column.width(cells) + GAP for column in columns) - GAP > width and not columns[-1].is_kept:
         dropped.insert(0, columns.pop().heading)
     return columns, dropped

@@ -133,7 +133,7 @@ class Matrix(BaseModel):
         json_schema_extra={"default": format_duration(2 * S)},
     )
     warmup: Annotated[Warmup, PlainValidator(reads(Warmup.parse)), WithJsonSchema(_WARMUP_SCHEMA)] = Field(
-        default=Warmup(500 * MS),
+        default_factory=lambda: Warmup(500 * MS),
         description="The length of the warm-up before the window, or `steady`: until the figures are steady. "
         "Violations in the warm-up count.",
         json_schema_extra={"default": format_duration(500 * MS)},

@@ -40,9 +40,9 @@ def test_every_file_carries_the_schema_number(folder):
     folder.add_trial(record(result=FakeResult(violations=[violation()])))
     folder.finish("complete")
     for name in ("trials", "latency", "timeline"):
-        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"4"
-    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 4
-    assert json.loads((folder.path / "manifest.json").read_text())["schema"] == 4
+        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"5"
+    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 5
+    assert json.loads((folder.path / "manifest.json").read_text())["schema"] == 5
 
 
 def test_the_files_have_the_columns_of_the_readme_in_order(folder):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pybench.analysis.between_runs.figures import (
     FIGURES,
+    LIMIT,
     RESPONSE,
     THROUGHPUT,
     Effect,
@@ -28,6 +29,7 @@ from pybench.analysis.comparison.entrants import load_axes, lock_labels, set_by_
 from pybench.analysis.stats import number
 from pybench.analysis.verdicts import Verdict, broken_cells
 from pybench.matrix.conditions import say_conditions
+from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import missing, plural
 
 if TYPE_CHECKING:
@@ -84,7 +86,8 @@ class CellChange:
     turn: Turn | None
     """None where the verdict is the same."""
     effect: Effect | None
-    """The effect on the figure that decides: grants/s in a closed loop, p99 in an open one. None: not compared."""
+    """The effect on the figure that decides: grants/s in a closed loop, p99 in an open one, the limit of a search.
+    None: not compared."""
     figures: tuple[FigureChange, ...]
     """Empty where the figures are not compared."""
 
@@ -184,6 +187,7 @@ def _change(
         then, now = (number(row.get(figure.column)) for row in (before, after))
         figures.append(FigureChange(figure, then, now, ratio, effect))
     deciding = RESPONSE if not missing(after.get("rate_per_s")) else THROUGHPUT
+    deciding = LIMIT if recorded_mode(after.get("mode")).is_search else deciding
     turn = Turn.REGRESSION if newly_broken else _turn(_verdict(before), _verdict(after))
     return CellChange(
         lock=lock,
