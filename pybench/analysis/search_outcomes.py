@@ -25,7 +25,7 @@ from pybench.analysis.stats import number
 from pybench.analysis.thresholds import COMPARE
 from pybench.analysis.verdicts import Verdict
 from pybench.columns import COLUMNS
-from pybench.numbers import format_percent, plural
+from pybench.numbers import format_percent, format_us, plural
 from pybench.planning.limit_search import Shown
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MOST_GROWTH = 0.01
 """How much the median response may grow, as a share of the time in which it grows."""
+STALL_MS = 100.0
+"""A load generator that stood still for so long did not offer the rate."""
 LEAST_STEPS = 8
 """With fewer steps that have a grant, growth cannot be told from chance."""
 LESS_BY_SEARCH = ("grants_per_s", "safe_grants_per_s", "grants", "contended_grants")
@@ -73,6 +75,8 @@ def outcome_of(row: Mapping[str, Any], result: Outcome, thresholds: Iterable[Thr
         send_delay_p99_us=row["send_delay_p99_us"],
         acquire_us=own_quantile_us(result, "acquire_p99_us"),
     )
+    if late is None and row["longest_stall_ms"] >= STALL_MS:
+        late = f"the load generator stood still for {format_us(row['longest_stall_ms'] * 1e3)}"
     if late is not None:
         return ProbeOutcome(Shown.LATE, "load generator", late)
     behind = _behind(row, result.timeline)

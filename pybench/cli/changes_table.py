@@ -85,6 +85,7 @@ def _columns(changes: RunChanges) -> list[_Column]:
 
     has_loads = any(one.load for one in changes.cells)
     first = THROUGHPUT
+    others = [one for one in changes.figures if one.column != first]
     return [
         _Column("lock", lambda one: one.lock, left=True, is_kept=True),
         *([_Column("load", lambda one: one.load, left=True, is_kept=True)] if has_loads else []),
@@ -92,11 +93,7 @@ def _columns(changes: RunChanges) -> list[_Column]:
         _Column("old grants/s", figure(first, lambda change: written(change, change.old))),
         _Column("new grants/s", figure(first, lambda change: written(change, change.new))),
         _Column("ratio [interval]", figure(first, ratio_text)),
-        *(
-            _Column(one.title, figure(one.column, short_ratio), left=True)
-            for one in changes.figures
-            if one.column != first
-        ),
+        *(_Column(one.title, figure(one.column, short_ratio), left=True) for one in others),
     ]
 
 

@@ -39,6 +39,7 @@ _FROM_TRIAL = {
     "acquire_p999_us": pa.float64(),
     "longest_wait_us": pa.float64(),
     "send_delay_p99_us": pa.float64(),
+    "longest_stall_ms": pa.float64(),
     "server_cpu_share": pa.float64(),
     "utilisation": pa.float64(),
     "arrivals": pa.int64(),

@@ -18,6 +18,7 @@ from pybench.analysis.between_runs.figures import (
     LIMIT,
     RESPONSE,
     THROUGHPUT,
+    ComparedFigure,
     Effect,
     FigureChange,
     change_figures,
@@ -111,6 +112,8 @@ class RunChanges:
     only_old: tuple[str, ...]
     """The cells that only the old run has."""
     only_new: tuple[str, ...]
+    figures: tuple[ComparedFigure, ...]
+    """The figures of each compared cell; with the limit only where a cell has searched for it."""
 
     @property
     def turns(self) -> list[CellChange]:
@@ -156,11 +159,13 @@ def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> Run
             if of_old is not None and of_new is not None:
                 compared[str(after["cell"])] = of_old, of_new
     tested = change_figures(compared, band)
+    searched = any(recorded_mode(row.get("mode")).is_search for row in newer)
+    compared_figures = tuple(figure for figure in FIGURES if searched or figure.column != LIMIT)
     broken = [broken_cells(run.trials) for run in (old, new)]
     cells = []
     for before, after in matched.pairs:
         cell = str(after["cell"])
-        found = {figure.column: tested.get((cell, figure.column)) for figure in FIGURES} if cell in compared else None
+        found = {figure: tested.get((cell, figure.column)) for figure in compared_figures} if cell in compared else None
         newly_broken = cell in broken[1] and str(before["cell"]) not in broken[0]
         cells.append(_change(before, after, labels[cell], _load(after, axes), found, newly_broken=newly_broken))
     return RunChanges(
@@ -168,6 +173,7 @@ def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> Run
         differences=tuple(differences(old.manifest, new.manifest)),
         only_old=tuple(str(row["cell"]) for row in matched.only_old),
         only_new=tuple(str(row["cell"]) for row in matched.only_new),
+        figures=compared_figures,
     )
 
 
@@ -176,14 +182,14 @@ def _change(
     after: Row,
     lock: str,
     load: str,
-    tested: Mapping[str, tuple[Ratio, Effect] | None] | None,
+    tested: Mapping[ComparedFigure, tuple[Ratio, Effect] | None] | None,
     *,
     newly_broken: bool,
 ) -> CellChange:
     """`tested` has the ratio and the effect of each figure; None where figures are not compared."""
     figures = []
-    for figure in FIGURES if tested is not None else ():
-        ratio, effect = (tested and tested[figure.column]) or (None, Effect.UNKNOWN)
+    for figure, found in (tested or {}).items():
+        ratio, effect = found or (None, Effect.UNKNOWN)
         then, now = (number(row.get(figure.column)) for row in (before, after))
         figures.append(FigureChange(figure, then, now, ratio, effect))
     deciding = RESPONSE if not missing(after.get("rate_per_s")) else THROUGHPUT
