@@ -14,13 +14,14 @@ Does not do: searching; see `planning.limit_search`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis import stats
 from pybench.analysis.verdicts import Verdict
 from pybench.formats import Format
+from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import NOT_AVAILABLE, missing
 from pybench.planning.limit_search import Phase, Shown
 
@@ -105,14 +106,17 @@ def knee_of(points: list[LoadPoint]) -> LoadPoint | None:
     return knee if knee.share < 1 else None
 
 
-def limits_of(
-    summary: pd.DataFrame, trials: pd.DataFrame, probes: pd.DataFrame
-) -> Iterator[tuple[str, list[LoadPoint], LoadPoint | None]]:
-    """Each cell with a search, in the order of the summary, with its curve and its knee, where it has them."""
+def limits_json(summary: pd.DataFrame, trials: pd.DataFrame, probes: pd.DataFrame) -> list[dict[str, Any]]:
+    """Each cell with a search as `--json` prints it, in the order of `summary`; n/a as None."""
+    found = []
     for row in summary.to_dict("records"):
-        if not missing(row.get("limit_per_s")):
+        if recorded_mode(row.get("mode")).is_search:
             points = curve_of(probes, trials, str(row["cell"]))
-            yield str(row["cell"]), points, knee_of(points)
+            knee = knee_of(points)
+            limit = {name: None if missing(row[name]) else row[name] for name in LIMIT_COLUMNS}
+            rest = {"knee_per_s": None if knee is None else knee.rate_per_s, "curve": [asdict(one) for one in points]}
+            found.append({"cell": row["cell"], **limit, **rest})
+    return found
 
 
 def _point(share: Any, rows: pd.DataFrame) -> LoadPoint:  # noqa: ANN401 - a key of a group

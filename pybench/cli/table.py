@@ -314,9 +314,13 @@ def _identity(entries: Sequence[Entry]) -> list[Column]:
 
 
 def _verdict(entry: Entry) -> str:
-    """The verdict with what it rests on: `SAFE by probe`, `SAFE, not contended`, `SAFE, generator late`."""
+    """The verdict with what it rests on: `SAFE by probe`, `SAFE, not contended`, `SAFE, generator late`.
+
+    `SAFE, not steady` where the window opened before the figures were steady.
+    """
     evidence = [EVIDENCE[badge] for badge in badges(entry.row) if badge in EVIDENCE]
-    return "".join([entry.verdict, *evidence, ", generator late" if entry.is_late else ""])
+    unsteady = ", not steady" if entry.row.get("steady") is False else ""
+    return "".join([entry.verdict, *evidence, ", generator late" if entry.is_late else "", unsteady])
 
 
 def _rank(entry: Entry) -> str:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from pybench.analysis.limits import LoadPoint, curve_of, interval_text, knee_of
 from pybench.formats import Format
-from pybench.matrix.conditions import say_conditions
+from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import NOT_AVAILABLE, format_count, format_percent, format_us
 from pybench.planning.limit_search import Phase, Shown
@@ -33,10 +33,10 @@ LEDE = (
 )
 KNEE = (
     "A ring marks the knee, the load with the most grants per second for each second that an arrival spends in the "
-    "system, its hold included. Beyond the knee, load costs more in waiting than it brings in grants. A dotted line is "
-    "the limit."
+    "system, its hold included. Beyond the knee, load costs more in waiting than it brings in grants."
 )
-SEARCH = "A point is a probe of the search, hollow where the rate did not hold. A dotted line is the limit."
+SEARCH = "A point is a probe of the search, hollow where the rate did not hold."
+LINE = "A dotted line is the limit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Searched:
 
 def render(view: View) -> Section | None:
     """A panel of p50 and p99 over the load for each set of conditions; None for a run without a search."""
-    facets = [(conditions, found) for conditions, cells in view.panels() if (found := _searched(view, cells))]
+    facets = _facets(view)
     if not facets:
         return None
     figures = [
@@ -92,12 +92,11 @@ def render(view: View) -> Section | None:
         if any(one.drawn(measure) for one in found)
     ]
     everything = [one for _, found in facets for one in found]
-    has_curve = any(one.points for one in everything)
-    has_search = any(not one.points for one in everything)
-    tables = [DataTable("The limit", _LIMIT_TITLES, [_limit_row(one) for one in everything])]
-    if has_curve:
-        rows = [row for one in everything for row in _curve_rows(one)]
-        tables.append(DataTable("Latency over load", _CURVE_TITLES, rows))
+    notes = [
+        *([KNEE] if any(one.knee for one in everything) else []),
+        *([SEARCH] if any(not one.points and len(one.probes) for one in everything) else []),
+        *([LINE] if any(one.limit is not None for one in everything) else []),
+    ]
     charts = Charts(
         id="limit",
         title="The limit",
@@ -105,10 +104,22 @@ def render(view: View) -> Section | None:
         lede=LEDE,
         figures=figures,
         columns=2,
-        note=" ".join([*([KNEE] if has_curve else []), *([SEARCH] if has_search else [])]),
-        tables=tables,
+        note=" ".join(notes),
+        tables=limit_tables(view),
     )
     return charts_section(charts)
+
+
+def limit_tables(view: View) -> list[DataTable]:
+    """The limit of each cell with a search, and the latency over load of those with a curve."""
+    everything = [one for _, found in _facets(view) for one in found]
+    tables = [DataTable("The limit", _LIMIT_TITLES, [_limit_row(one) for one in everything])] if everything else []
+    rows = [row for one in everything for row in _curve_rows(one)]
+    return [*tables, *([DataTable("Latency over load", _CURVE_TITLES, rows)] if rows else [])]
+
+
+def _facets(view: View) -> list[tuple[Conditions, list[_Searched]]]:
+    return [(conditions, found) for conditions, cells in view.panels() if (found := _searched(view, cells))]
 
 
 def _title(measure: _Measure, told: str) -> str:

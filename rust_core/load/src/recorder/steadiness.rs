@@ -51,10 +51,14 @@ mod tests {
     fn noise(seed: u64, count: usize) -> Vec<f64> {
         let mut state = seed;
         let mut uniform = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 11) as f64 / (1_u64 << 53) as f64
         };
-        (0..count).map(|_| (0..12).map(|_| uniform()).sum::<f64>() - 6.0).collect()
+        (0..count)
+            .map(|_| (0..12).map(|_| uniform()).sum::<f64>() - 6.0)
+            .collect()
     }
 
     fn steps_until_steady(values: &[f64]) -> Option<usize> {
@@ -81,7 +85,10 @@ mod tests {
                 .map(|(step, one)| 1_000.0 * (step.min(20) as f64 / 20.0) + 1_000.0 + 10.0 * one)
                 .collect();
             let steps = steps_until_steady(&climbs).expect("it becomes steady");
-            assert!((25..=60).contains(&steps), "a climb of 20 steps was steady after {steps}");
+            assert!(
+                (25..=60).contains(&steps),
+                "a climb of 20 steps was steady after {steps}"
+            );
         }
     }
 

@@ -66,7 +66,10 @@ impl Warming {
         }
         let so_far = &self.steps[..=index];
         let column = |pick: fn(&Step) -> &AtomicU64| -> Vec<f64> {
-            so_far.iter().map(|step| pick(step).load(Ordering::Relaxed) as f64).collect()
+            so_far
+                .iter()
+                .map(|step| pick(step).load(Ordering::Relaxed) as f64)
+                .collect()
         };
         let steady = is_steady(&column(|step| &step.grants), &column(|step| &step.p99_ns));
         (steady || index + 2 >= self.steps.len()).then_some(steady)
@@ -148,7 +151,11 @@ mod tests {
             assert_eq!(warming.add(step, 50, Nanos(100), 2), None);
             assert_eq!(warming.add(step, 50, Nanos(100), 2), None, "ten steps are needed");
         }
-        assert_eq!(warming.add(9, 50, Nanos(100), 2), None, "the other thread has not added its step");
+        assert_eq!(
+            warming.add(9, 50, Nanos(100), 2),
+            None,
+            "the other thread has not added its step"
+        );
         assert_eq!(warming.add(9, 50, Nanos(100), 2), Some(true));
     }
 
