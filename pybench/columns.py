@@ -9,97 +9,14 @@ Does not do: axes of the matrix, which are columns, too; see `pybench.matrix.cel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Literal
-
+from pybench.column import Column, Over
+from pybench.column import count as _count
+from pybench.column import figure as _figure
+from pybench.column import phase as _phase
+from pybench.column import quantiles as _quantiles
+from pybench.column import summed_up as _summed_up
+from pybench.column import text as _text
 from pybench.formats import Format
-
-Type = Literal["string", "int64", "float64", "bool"]
-
-
-class Over(StrEnum):
-    """How the figures of a cell's trials become one figure."""
-
-    MEDIAN = "median"
-    """The median over complete trials; a quantile is n/a unless more than half of them have it."""
-    SUM = "sum"
-    """The sum over all trials, including interrupted ones."""
-    MOST = "highest"
-    """The highest value over complete trials."""
-    QUANTILE = "median, or pooled"
-    """The median over complete trials where most of them have the quantile, else that of all samples together."""
-    OWN = "see its meaning"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of `trials.parquet`, of `summary.csv`, or of both."""
-
-    name: str
-    type: Type
-    meaning: str
-    """The text for the data dictionary, including when the figure is n/a."""
-    unit: str = ""
-    over: Over | None = None
-    """None where the figures of several trials cannot be combined."""
-    in_summary: bool = False
-    in_trials: bool = True
-    format: Format = Format.TEXT
-    """How every table writes its figures."""
-
-    @property
-    def is_number(self) -> bool:
-        """Whether the column is numeric, so that a threshold can use it if the summary has it."""
-        return self.type in ("int64", "float64")
-
-
-def _text(name: str, meaning: str) -> Column:
-    return Column(name, "string", meaning)
-
-
-def _count(name: str, meaning: str, *, over: Over | None = Over.SUM, summary: bool = False) -> Column:
-    return Column(name, "int64", meaning, over=over, in_summary=summary, format=Format.COUNT)
-
-
-def _figure(
-    name: str,
-    meaning: str,
-    unit: str = "",
-    *,
-    over: Over = Over.MEDIAN,
-    summary: bool = True,
-    format: Format | None = None,
-) -> Column:
-    return Column(name, "float64", meaning, unit, over, summary, format=format or _FORMATS[unit])
-
-
-def _summed_up(name: str, kind: Type, meaning: str, unit: str = "") -> Column:
-    written = Format.COUNT if kind == "int64" else _FORMATS[unit] if kind == "float64" else Format.TEXT
-    return Column(name, kind, meaning, unit, Over.OWN, in_summary=True, in_trials=False, format=written)
-
-
-_FORMATS = {
-    "1/s": Format.RATE,
-    "µs": Format.TIME_US,
-    "ms": Format.TIME_MS,
-    "s": Format.TIME_S,
-    "B": Format.BYTES,
-    "": Format.RATIO,
-}
-"""By unit, where a column's entry names no other."""
-
-
-def _quantiles(stem: str, meaning: str) -> Iterator[Column]:
-    for part in ("p50", "p99", "p999"):
-        yield _figure(f"{stem}_{part}_us", meaning, "µs", over=Over.QUANTILE)
-
-
-def _phase(*names: str, of: str) -> Iterator[Column]:
-    for name in names:
-        yield _figure(name, of, "µs", over=Over.OWN, summary=False)
-
 
 _WHOLE = ", in the whole trial including the warm-up"
 _BOUND = (
@@ -157,6 +74,49 @@ _SPEED = (
         over=Over.QUANTILE,
     ),
     _summed_up("handoff_p50_pooled", "bool", _POOLED),
+)
+
+_LIMIT = (
+    _figure(
+        "limit_per_s",
+        "the limit: the highest rate of an open loop that the lock sustained in three confirmations; n/a without a "
+        "search, where no rate was confirmed, and where a probe was unsafe",
+        "1/s",
+    ),
+    _summed_up("limit_low_per_s", "float64", "lower end of the interval of the limit", "1/s"),
+    _figure(
+        "limit_high_per_s",
+        "the lowest rate that failed above the limit; in the summary the upper end of the interval of the limit",
+        "1/s",
+        over=Over.OWN,
+    ),
+    Column(
+        "limited_by",
+        "string",
+        "what that rate exceeded: `throughput` (fewer than 98 % of the arrivals were granted), `growing waits`, "
+        "`dropped arrivals`, `load generator`, or a threshold",
+        over=Over.OWN,
+        in_summary=True,
+    ),
+    _count("search_probes", "probes of the search, without those of the curve"),
+)
+
+_STEADINESS = (
+    Column(
+        "steady",
+        "bool",
+        "whether the figures were steady when the window opened; n/a for a warm-up of fixed length",
+        over=Over.OWN,
+        in_summary=True,
+    ),
+    _figure("warmup_s", "length of a warm-up until steady; n/a for one of fixed length", "s", summary=False),
+    _figure(
+        "autocorrelation",
+        "lag-1 autocorrelation of the grants in the steps of the window: near 0 the steps are independent of each "
+        "other, near 1 a step resembles the one before, so that the window holds less evidence than its length "
+        "suggests; n/a for fewer than 10 steps, for steps that are all equal, and with `stages`",
+        format=Format.INDEX,
+    ),
 )
 
 _COST = (
@@ -369,6 +329,8 @@ _VERDICT = (
 GROUPS = {
     "The trial": _IDENTITY,
     "Speed": _SPEED,
+    "The limit": _LIMIT,
+    "Steadiness": _STEADINESS,
     "Cost": _COST,
     "Fairness": _FAIRNESS,
     "Outcomes": _OUTCOMES,

@@ -121,6 +121,8 @@ class TrialSpec(TypedDict):
     ttl_ms: int
     reply_timeout_ns: int
     warmup_ns: int
+    until_steady: NotRequired[bool]
+    """Whether the window opens as soon as the figures are steady, at the latest after `warmup_ns`; not with stages."""
     duration_ns: int | None
     """The length of the window. None: it has no end, and the time line coarsens as it grows."""
     stages: NotRequired[list[dict[str, float]]]

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
-from pybench.columns import GROUPS, Column, Over
+from pybench.column import Column, Over
+from pybench.columns import GROUPS
 from pybench.matrix.axes import Axis
 from pybench.matrix.cells import AXES
 from tools.redis_vs_postgres import told, write

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybench.analysis.stats import median
+from pybench.matrix.search_modes import recorded_mode
 from pybench.matrix.stages import recorded_stages
 from pybench.numbers import format_us
 
@@ -35,6 +36,9 @@ def late_cells(trials: pd.DataFrame) -> dict[str, str]:
     """
     late = {}
     measured = trials[trials["arrivals"].notna() & (trials["status"] == "complete")]
+    if "mode" in measured:
+        # A search goes up until something fails: a late generator ends it, and makes no figure invalid.
+        measured = measured[[not recorded_mode(mode).is_search for mode in measured["mode"]]]
     for cell, rows in measured.groupby("cell", sort=False):
         reason = late_reason(
             arrivals=int(rows["arrivals"].sum()),

@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from pybench.analysis import stats
 from pybench.analysis.censored_quantiles import HANDOFF, handoff_of_cell, of_cell
 from pybench.analysis.evidence import LEAST_CONTENDED
+from pybench.analysis.limits import limit_columns
 from pybench.analysis.rows import rows_where
+from pybench.analysis.steadiness import steadiness
 from pybench.analysis.verdicts import Verdict, cell_verdict, chances, safe_rate, terms_of
-from pybench.columns import COLUMNS, SUMMARY_FIGURES, Column, Over, summed
+from pybench.column import Column, Over
+from pybench.columns import COLUMNS, SUMMARY_FIGURES, summed
 from pybench.matrix.cells import CELL_COLUMNS
 from pybench.numbers import missing
 
@@ -51,7 +54,7 @@ def summarise(trials: pd.DataFrame, latency: pd.DataFrame | None = None) -> pd.D
 
 def _type(column: Column) -> str:
     """The type of a column of the summary. It must hold n/a, except for sums of counts, which always have a value."""
-    if column.name == "judged_by_probe":
+    if column.name in ("judged_by_probe", "steady"):
         return "object"
     never_missing = column.name == "trials" or column.over is Over.SUM
     return {"string": "str", "bool": "bool", "int64": "int64" if never_missing else "float64"}.get(
@@ -108,6 +111,8 @@ def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any
         f"{HANDOFF}_us": handoff.value,
         f"{HANDOFF}_pooled": handoff.pooled and handoff.value is not None,
         **{name: stats.median(complete[name]) for name in MEDIANS},
+        **limit_columns(complete, verdict),
+        "steady": steadiness(complete),
         "starved_clients": _most(complete["starved_clients"]),
         "longest_wait_us": _most(complete["longest_wait_us"]),
         **sums,

@@ -7,7 +7,7 @@ Does not do: parsing thresholds; see `pybench.matrix`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pybench.matrix.thresholds import Threshold
 
-_COMPARE = {
+COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -51,7 +51,7 @@ def evaluate(thresholds: Iterable[Threshold], summary: pd.DataFrame) -> list[Thr
 
 def _at_cell(threshold: Threshold, row: Mapping[Hashable, Any]) -> ThresholdResult:
     figure = number(row[threshold.column])
-    passed = figure is not None and bool(_COMPARE[threshold.op](figure, threshold.value))
+    passed = figure is not None and COMPARE[threshold.op](figure, threshold.value)
     return ThresholdResult(threshold, str(row["cell"]), figure, passed)
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.between_runs import Effect, Turn
-from pybench.analysis.between_runs.figures import FIGURES, THROUGHPUT
+from pybench.analysis.between_runs.figures import THROUGHPUT
 from pybench.cli.fitted_table import Column, print_table
 from pybench.cli.output import data_console
 from pybench.numbers import NOT_AVAILABLE
@@ -45,7 +45,7 @@ def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
         say(f"- {turn_sentence(turned)}", style="red" if turned.turn is Turn.REGRESSION else "")
     if changes.cells:
         say("")
-        dropped = print_table(console, changes.cells, _columns(changes.cells), lambda one: _STYLES.get(one.effect, ""))
+        dropped = print_table(console, changes.cells, _columns(changes), lambda one: _STYLES.get(one.effect, ""))
         say("")
         if dropped:
             say(f"not shown at this width: {', '.join(dropped)} (--json has all)", style="dim")
@@ -56,7 +56,7 @@ def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
     return text.getvalue()
 
 
-def _columns(cells: Sequence[CellChange]) -> list[Column[CellChange]]:
+def _columns(changes: RunChanges) -> list[Column[CellChange]]:
     def figure(column: str, text: Callable[[Any], str]) -> Callable[[CellChange], str]:
         def of(one: CellChange) -> str:
             change = one.figure(column)
@@ -64,8 +64,9 @@ def _columns(cells: Sequence[CellChange]) -> list[Column[CellChange]]:
 
         return of
 
-    has_loads = any(one.load for one in cells)
+    has_loads = any(one.load for one in changes.cells)
     first = THROUGHPUT
+    others = [one for one in changes.figures if one.column != first]
     return [
         Column("lock", lambda one: one.lock, left=True, is_kept=True),
         *([Column("load", lambda one: one.load, left=True, is_kept=True)] if has_loads else []),
@@ -73,5 +74,5 @@ def _columns(cells: Sequence[CellChange]) -> list[Column[CellChange]]:
         Column("old grants/s", figure(first, lambda change: written(change, change.old))),
         Column("new grants/s", figure(first, lambda change: written(change, change.new))),
         Column("ratio [interval]", figure(first, ratio_text)),
-        *(Column(one.title, figure(one.column, short_ratio), left=True) for one in FIGURES if one.column != first),
+        *(Column(one.title, figure(one.column, short_ratio), left=True) for one in others),
     ]

@@ -95,7 +95,8 @@ def line_of(slot: Slot, finished: Finished, total: int, labels: Mapping[str, str
     by_probe = " by its probe" if finished.by_probe else ""
     return (
         f"[{slot.number}/{total}] {_RATE.text(finished.grants_per_s)} grants/s, p99 {latency(finished.p99_us)}, "
-        f"{finished.verdict.value}{by_probe}{f', {violations}' if finished.violations else ''}: {_label(slot, labels)}"
+        f"{finished.verdict.value}{by_probe}{f', {violations}' if finished.violations else ''}"
+        f"{f', {finished.limit}' if finished.limit else ''}: {_label(slot, labels)}"
     )
 
 
@@ -206,7 +207,8 @@ class LiveView:
             figures += [f"{_RATE.text(progress.grants_per_s)} grants/s", f"p99 {latency(progress.p99_ns / 1e3)}"]
         counts = ((progress.errors, "errors"), (progress.reconnects, "reconnects"))
         figures += [f"{count:,} {what}" for count, what in counts if count]
-        block = "" if self.running.is_control else f" (block {self.running.block})"
+        probe = f", {self.running.probe_text}" if self.running.probe else ""
+        block = "" if self.running.is_control else f" (block {self.running.block}{probe})"
         return ["   ".join(figures), f"  {_label(self.running, self.labels)}{block}"]
 
 

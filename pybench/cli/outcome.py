@@ -9,6 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pybench import exits
+from pybench.cli.curve_table import curve_lines
 from pybench.cli.output import (
     UNBOUNDED,
     complain,
@@ -123,10 +124,12 @@ def _resume_command(folder: Path) -> str:
 
 
 def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdResult]) -> dict[str, Any]:
-    """A run as `--json` prints it: `{schema, run, headline, exit_code, thresholds, comparison, cells}`.
+    """A run as `--json` prints it: `{schema, run, headline, exit_code, thresholds, comparison, limits, cells}`.
 
-    `cells` are the rows of `summary.csv`, n/a as None, load by load and ordered by rank.
+    `limits` has each cell that searched for its limit, with its knee and its latency over load. `cells` are the rows of
+    `summary.csv`, n/a as None, load by load and ordered by rank.
     """
+    from pybench.analysis.limits import limits_json
     from pybench.records.schema import SCHEMA
 
     manifest = run.manifest
@@ -153,6 +156,7 @@ def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdR
             for result in thresholds
         ],
         "comparison": view.comparison.to_json(),
+        "limits": limits_json(run.summary, run.trials, run.probes),
         "cells": [
             {str(name): None if missing(value) else value for name, value in rows[cell].items()} for cell in ordered
         ],
@@ -175,6 +179,8 @@ def table_text(run: Run, view: View) -> str:
         rows = run.summary.to_dict("records")
         for row in render(rows, view.comparison, notes, console.width, widest=widest, late=late):
             # Rows are neither wrapped nor cut: half a number would be a wrong number.
+            console.print(row, soft_wrap=True)
+        for row in curve_lines(view):
             console.print(row, soft_wrap=True)
     text = console.file
     assert isinstance(text, io.StringIO), "a console of data keeps what is printed"

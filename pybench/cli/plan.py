@@ -62,11 +62,15 @@ def _lines(plan: Plan) -> list[str]:
     matrix = plan.matrix
     windows = sorted({cell.window_ns(matrix.duration_ns) for cell in plan.cells} or {matrix.duration_ns})
     window = format_duration(windows[0]) + (f" to {format_duration(windows[-1])}" if len(windows) > 1 else "")
-    times = f"{window} after {format_duration(matrix.warmup_ns)} of warm-up"
+    longest = format_duration(matrix.warmup_ns)
+    warmup = f"a warm-up until steady, at most {longest}" if matrix.warmup.until_steady else f"{longest} of warm-up"
+    times = f"{window} after {warmup}"
     lines = [f"{matrix.name}: {plural(len(plan.cells), 'cell')}, {plural(matrix.trials, 'trial')} each of {times}"]
     if plan.cells:
         lines += [
-            f"time: about {wall_time(plan.seconds)}",
+            f"time: about {wall_time(plan.seconds)}"
+            + (f", at most {wall_time(plan.seconds_at_most)}" if plan.seconds_at_most > plan.seconds else ""),
+            *plan.searches,
             *(_server_line(need) for need in plan.servers),
             f"order: {plural(len(plan.order), 'block')}, shuffled by seed {matrix.seed}",
             "cells:",

@@ -18,10 +18,12 @@ from pybench.analysis.assumptions import BY_PROBE, HEALTHY, NOT_CONTENDED, badge
 from pybench.analysis.comparison import Out
 from pybench.analysis.comparison.entrants import lock_name
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
+from pybench.analysis.limits import interval_text
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
 from pybench.analysis.stats import confidence
 from pybench.cli.figures import latency, spread
 from pybench.columns import COLUMNS
+from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import missing
 from pybench.report.rules import best_cells, promises_nothing
 
@@ -97,11 +99,15 @@ PAST_LEASE = "outlived_share"
 """Shown only where a hold went past its lease."""
 BOUND = "bound_per_million"
 """Shown only where a verdict has a bound."""
+LIMIT = "limit_per_s"
+"""Shown, with its interval, only where the run has searched for a limit."""
 INTERVAL = Column(("", "interval"), lambda entry: _interval(entry.row), drop=5)
 MEASURES = (
     Column(("", "verdict"), lambda entry: _verdict(entry), left=True),
     _figure(("safe", "grants/s"), "safe_grants_per_s", KEEP),
     INTERVAL,
+    _figure(("limit", "arrivals/s"), LIMIT, KEEP),
+    Column(("limit", "interval"), lambda entry: interval_text(entry.row), drop=5),
     _figure(("true rate", "below"), BOUND, drop=6),
     _quantile(("acquire", "p50"), "acquire_p50_us", drop=4),
     _quantile(("acquire", "p99"), "acquire_p99_us", drop=1),
@@ -115,6 +121,9 @@ MEASURES = (
     _figure(("client", "CPU/grant"), "client_cpu_us_per_grant", drop=10),
     _figure(("server", "CPU/grant"), "server_cpu_us_per_grant", drop=11),
 )
+
+
+OF_SEARCHES = ("limit arrivals/s", "limit interval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +290,9 @@ def _fit(entries: Sequence[Entry], width: int) -> tuple[list[Column], list[str]]
     """The columns that fit, and the names of those that were dropped."""
     past = any(not missing(share := entry.row.get(PAST_LEASE)) and share != 0 for entry in entries)
     bounded = any(not missing(entry.row.get(BOUND)) for entry in entries)
-    absent = {name for name, shown in (("holds past lease", past), ("true rate below", bounded)) if not shown}
+    searched = any(recorded_mode(entry.row.get("mode")).is_search for entry in entries)
+    optional = (("holds past lease", past), ("true rate below", bounded), *((name, searched) for name in OF_SEARCHES))
+    absent = {name for name, shown in optional if not shown}
     measures = [column for column in MEASURES if column.name not in absent]
     columns = [*_identity(entries), *(_named(column, entries) for column in measures)]
     dropped = []
@@ -303,9 +314,13 @@ def _identity(entries: Sequence[Entry]) -> list[Column]:
 
 
 def _verdict(entry: Entry) -> str:
-    """The verdict with what it rests on: `SAFE by probe`, `SAFE, not contended`, `SAFE, generator late`."""
+    """The verdict with what it rests on: `SAFE by probe`, `SAFE, not contended`, `SAFE, generator late`.
+
+    `SAFE, not steady` where the window opened before the figures were steady.
+    """
     evidence = [EVIDENCE[badge] for badge in badges(entry.row) if badge in EVIDENCE]
-    return "".join([entry.verdict, *evidence, ", generator late" if entry.is_late else ""])
+    unsteady = ", not steady" if entry.row.get("steady") is False else ""
+    return "".join([entry.verdict, *evidence, ", generator late" if entry.is_late else "", unsteady])
 
 
 def _rank(entry: Entry) -> str:

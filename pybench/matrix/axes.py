@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 from annotated_types import Interval
 
-from pybench.columns import Type
+from pybench.column import Type
 
 REQUIRED: Final = object()
 """Marks an axis without a default."""

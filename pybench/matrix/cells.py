@@ -7,10 +7,10 @@ needs an entry in `rust_core/python/src/spec.rs`, and an impossible combination 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pybench.columns import Type
+from pybench.column import Type
 from pybench.matrix.axes import REQUIRED, Axis, Column, Parsed, axes_of, axis, count, share
 from pybench.matrix.durations import MS, S, format_lease, format_rate, parse_lease, parse_rate
 from pybench.matrix.notations import (
@@ -18,6 +18,7 @@ from pybench.matrix.notations import (
     KEY_CHOICE,
     LEASE,
     LENGTH,
+    MODE,
     PLACE,
     RATE,
     RETRY,
@@ -27,6 +28,7 @@ from pybench.matrix.notations import (
     strategy_schema,
 )
 from pybench.matrix.round_trips import NO_ROUND_TRIP, RoundTrip, milliseconds
+from pybench.matrix.search_modes import MEASURE, SearchMode
 from pybench.matrix.stages import NO_STAGES, Stages
 from pybench.matrix.values import Connections, Distribution, KeyChoice, Retry
 from pybench.notation import format_number
@@ -174,6 +176,13 @@ class Cell:
         metavar="STAGES",
         has_commas=True,
     )
+    mode: SearchMode = axis(
+        Parsed(SearchMode.parse, MODE),
+        MEASURE,
+        "What is measured: `measure`, trials at the load of the cell; `saturate`, the highest open-loop rate that the "
+        "lock sustains; `curve`, also the latency at 30, 60, 80 and 95 % of that rate",
+        metavar="KIND,...",
+    )
     after_lease: AfterLease = axis(
         AfterLease,
         "continue",
@@ -193,7 +202,7 @@ class Cell:
         values: dict[str, Column] = {"strategy": self.strategy, "args": arguments_text(self.args)}
         for one in AXES.values():
             if one.name != "strategy":
-                is_idle = one.only_open and self.rate_per_s is None
+                is_idle = one.only_open and not self.is_open
                 values[one.column] = None if is_idle else one.in_table(getattr(self, one.column))
         return values
 
@@ -202,7 +211,7 @@ class Cell:
         values: dict[str, Any] = {
             one.column: _to_core(getattr(self, one.column))
             for one in AXES.values()
-            if not (one.of_servers or one.only_open or one.name in ("rate", "rtt", "connections", "stages"))
+            if not (one.of_servers or one.only_open or one.name in ("rate", "rtt", "connections", "stages", "mode"))
         }
         return {
             **values,
@@ -214,6 +223,15 @@ class Cell:
     def window_ns(self, duration_ns: int) -> int:
         """The length of its window in a matrix whose windows take `duration_ns`: that of its stages, if it has any."""
         return self.stages.length_ns or duration_ns
+
+    @property
+    def is_open(self) -> bool:
+        """Whether arrivals start its clients, at a rate of its own or at those of a search."""
+        return self.rate_per_s is not None or self.mode.is_search
+
+    def at_rate(self, rate_per_s: float) -> Cell:
+        """The cell with this rate, and without a search: one probe of its search."""
+        return replace(self, rate_per_s=rate_per_s, mode=MEASURE)
 
     @property
     def mean_clients(self) -> float:

@@ -35,6 +35,7 @@ from pybench.matrix.places import parts_of_place
 from pybench.matrix.problems import Problem
 from pybench.matrix.thresholds import Threshold, parse_threshold, threshold_schema
 from pybench.matrix.validators import AS_WRITTEN, ERROR_TYPE, annotation, reads
+from pybench.matrix.warmups import Warmup
 from pybench.notation import BadValue, shown
 from pybench.strategies import CATALOGUE, ServerKind
 
@@ -105,6 +106,7 @@ def _one_of_each_kind() -> dict[str, Backend]:
 
 
 _DURATION_SCHEMA = {"anyOf": [{"const": 0}, {"type": "string"}], "examples": ["2s", "500ms"]}
+_WARMUP_SCHEMA = {**_DURATION_SCHEMA, "examples": ["500ms", "steady", "steady(at_most=5s)"]}
 
 
 class Matrix(BaseModel):
@@ -130,10 +132,10 @@ class Matrix(BaseModel):
         description="The length of the measured window of one trial.",
         json_schema_extra={"default": format_duration(2 * S)},
     )
-    warmup_ns: Annotated[int, PlainValidator(reads(parse_duration)), WithJsonSchema(_DURATION_SCHEMA)] = Field(
-        default=500 * MS,
-        alias="warmup",
-        description="The length of the warm-up before the window; violations in the warm-up count.",
+    warmup: Annotated[Warmup, PlainValidator(reads(Warmup.parse)), WithJsonSchema(_WARMUP_SCHEMA)] = Field(
+        default_factory=lambda: Warmup(500 * MS),
+        description="The length of the warm-up before the window, or `steady`: until the figures are steady. "
+        "Violations in the warm-up count.",
         json_schema_extra={"default": format_duration(500 * MS)},
     )
     axes: Axes = Field(
@@ -210,6 +212,11 @@ class Matrix(BaseModel):
         return problems
 
     @property
+    def warmup_ns(self) -> int:
+        """The longest that the warm-up of a trial may take, in nanoseconds."""
+        return self.warmup.longest_ns
+
+    @property
     def secrets(self) -> frozenset[str]:
         """The passwords of its addresses, in every form in which other text may contain them."""
         return frozenset().union(*(backend.secrets for backend in self.backends.values()))
@@ -226,7 +233,7 @@ class Matrix(BaseModel):
             "seed": self.seed,
             "trials": self.trials,
             "duration": format_duration(self.duration_ns),
-            "warmup": format_duration(self.warmup_ns),
+            "warmup": self.warmup.text,
             "axes": texts(self.axes),
             "fixed": texts(self.fixed),
             "exclude": [texts(part) for part in self.exclude],

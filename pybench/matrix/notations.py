@@ -26,6 +26,11 @@ STAGES: dict[str, Any] = {
     "description": "One text with all stages, separated by commas. A list has several values of the axis: quote each "
     "value in a list in brackets.",
 }
+MODE: dict[str, Any] = {
+    "type": "string",
+    "pattern": "^\\s*(measure|(saturate|curve)\\s*(\\(.*\\))?)\\s*$",
+    "examples": ["measure", "saturate", "curve(start=500/s, within=0.02)"],
+}
 KEY_CHOICE: dict[str, Any] = {
     "type": "string",
     "pattern": "^(uniform|single|zipf\\(.*\\))$",

@@ -36,6 +36,7 @@ class Options(TypedDict, total=False):
     arrivals: Values
     max_in_flight: Values
     stages: Values
+    mode: Values
     after_lease: Values
     appendfsync: Values
     name: str

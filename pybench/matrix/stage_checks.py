@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def makes_open(values: Mapping[str, Any]) -> bool:
     """Whether the axes `values`, each with one value or with several, make the loop of some cell open."""
-    return "rate" in values or any(stages.is_open for stages in _stages_in(values))
+    searches = any(mode.is_search for mode in _listed(values.get("mode", ())))
+    return "rate" in values or searches or any(stages.is_open for stages in _stages_in(values))
 
 
 def stage_problems(matrix: Matrix, axes: Mapping[str, Any], fixed: Mapping[str, Any]) -> list[Problem]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS
 from pybench.matrix.round_trips import NO_ROUND_TRIP
+from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
 from pybench.matrix.values import Distribution, KeyChoice
 from pybench.planning.needs import on_backend
@@ -97,6 +98,7 @@ def _plain(cell: Cell, backend: str, kind: ServerKind) -> Cell:
         think=_NOTHING,
         rtt=NO_ROUND_TRIP,
         stages=NO_STAGES,
+        mode=MEASURE,
         rate_per_s=None,
         after_lease="continue",
     )

@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pybench.matrix.conditions import AxisValue, say_conditions
-from pybench.matrix.durations import MS, US, S, format_duration, format_lease
+from pybench.matrix.durations import MS, S, format_duration, format_lease
 from pybench.numbers import format_percent, format_seconds, format_us, plural
+from pybench.planning.ceilings import CALL_NS, most_per_s
 from pybench.planning.impossible import skew_margin_ns
 from pybench.planning.network import added_ns
-from pybench.strategies import CATALOGUE, Judge
+from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
 
-CALL_NS = 50 * US
-"""The time of one call to an idle server on the same machine."""
 P99_GRANTS = 1_000
 """A p99 needs ten samples beyond it, and so 1,000 grants."""
 
@@ -40,19 +39,6 @@ def expected_per_s(cell: Cell) -> float:
     # The mean of a varying load: the grants of the window are what counts.
     most, rate = most_per_s(cell, cell.mean_clients), cell.mean_rate_per_s
     return most if rate is None else min(most, rate)
-
-
-def most_per_s(cell: Cell, clients: float | None = None) -> float:
-    """The most grants/s that `clients`, by default all clients of `cell`, and its keys allow."""
-    strategy = CATALOGUE[cell.strategy]
-    # A lock that sends nothing crosses no network.
-    hold_ns, call_ns = cell.hold.mean(), CALL_NS + (added_ns(cell) if strategy.commands else 0)
-    by_clients = (cell.concurrency if clients is None else clients) * S / (hold_ns + cell.think.mean() + 2 * call_ns)
-    most = [by_clients]
-    if strategy.judged_by is not Judge.EFFECTS and strategy.commands and cell.read_share == 0:
-        keys = 1 if cell.key_choice.kind == "single" else cell.keys // cell.keys_per_grant
-        most.append(keys * strategy.permits(cell.args) * S / (hold_ns + call_ns))
-    return min(most)
 
 
 def p99_forecast(cells: Sequence[Cell], matrix: Matrix) -> list[str]:

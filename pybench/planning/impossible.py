@@ -14,7 +14,7 @@ from pybench.matrix.durations import MS, US, format_duration, format_lease
 from pybench.matrix.places import parts_of_place
 from pybench.matrix.values import Distribution
 from pybench.numbers import plural
-from pybench.planning import network
+from pybench.planning import network, searches
 from pybench.planning.limits import Limits
 from pybench.planning.needs import (
     MONITORING_SESSIONS,
@@ -180,7 +180,7 @@ def _pointless_key_choice(cell: Cell, _matrix: Matrix, _limits: Limits) -> str |
 
 
 def _open_loop(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
-    if cell.rate_per_s is None:
+    if not cell.is_open:
         return None
     if cell.think.text != "0":
         return "think has no effect in an open loop, where arrivals start the clients; drop think or rate"
@@ -189,6 +189,16 @@ def _open_loop(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
         idlers = f"{idle:,} of {cell.concurrency:,} clients idle"
         return f"max_in_flight leaves {idlers}; raise max_in_flight, or lower concurrency"
     return None
+
+
+def _search(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
+    return searches.why_no_search(cell, matrix)
+
+
+def _steady_stages(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
+    if not (cell.stages and matrix.warmup.until_steady):
+        return None
+    return "a warm-up until steady delays stages by an unknown time; use a fixed warm-up, or drop stages"
 
 
 def _readers_of_an_exclusive_lock(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
@@ -308,4 +318,6 @@ _RULES: tuple[Rule, ...] = (
     _rows_without_a_table,
     _pointless_key_choice,
     _open_loop,
+    _search,
+    _steady_stages,
 )

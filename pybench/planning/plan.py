@@ -7,6 +7,7 @@ same order, and adding a cell leaves the order of the others unchanged.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -18,19 +19,23 @@ from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS, S
 from pybench.matrix.places import parts_of_place
 from pybench.matrix.shortening import with_shorter_stages
+from pybench.numbers import plural
 from pybench.planning import control
 from pybench.planning import probes as probing
-from pybench.planning.forecast import hold_tails, most_per_s, p99_forecast
+from pybench.planning.ceilings import most_per_s
+from pybench.planning.forecast import hold_tails, p99_forecast
 from pybench.planning.impossible import why_impossible
 from pybench.planning.limits import NO_LIMITS, Limits
 from pybench.planning.needs import Demand, Group, call_conditions_of, largest
 from pybench.planning.network import network_warnings, rate_warnings
+from pybench.planning.searches import most_probes_of, usual_probes_of
 from pybench.planning.trial_spec import slowest_ns
 from pybench.planning.unlike_servers import ServerAccess, mixed, transport_of
 from pybench.quota import cpu_quota, quota_sentence
 from pybench.strategies import CATALOGUE, ServerKind
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 4, 100 * MS, 300 * MS
+QUICK_STEADY_NS = 2 * S
 QUICK_STAGES_NS = 2 * S
 """Twenty steps of the time line: enough to see how figures follow the load."""
 
@@ -92,6 +97,8 @@ class Plan:
     """Seconds for one trial of the cell with the longest window: warm-up, window and overhead."""
     seconds: float
     """Seconds for the whole run, including controls, the start of servers and the report."""
+    seconds_at_most: float
+    """The same where every search needs as many probes as it may take, and every warm-up its longest time."""
 
     @property
     def notes(self) -> list[str]:
@@ -122,6 +129,16 @@ class Plan:
     def tails(self) -> list[str]:
         """How long a p99 takes, where it is longer than a trial."""
         return p99_forecast(self.cells, self.matrix)
+
+    @property
+    def searches(self) -> list[str]:
+        """How many probes the searches for a limit take, a sentence for each number; empty without a search."""
+        cells = [cell for cell in self.cells if cell.mode.is_search]
+        alike = Counter((usual_probes_of(cell, self.matrix), most_probes_of(cell, self.matrix)) for cell in cells)
+        return [
+            f"searches for the limit of {plural(count, 'cell')}: about {usual} probes a trial, at most {most}"
+            for (usual, most), count in sorted(alike.items())
+        ]
 
     def require_cells(self) -> None:
         """Raise InputError when every cell is refused."""
@@ -155,6 +172,8 @@ class Plan:
             ],
             "seconds_per_trial": self.seconds_per_trial,
             "seconds": self.seconds,
+            "seconds_at_most": self.seconds_at_most,
+            "searches": self.searches,
         }
 
 
@@ -179,7 +198,7 @@ def quickened(matrix: Matrix) -> Matrix:
     return with_shorter_stages(matrix, QUICK_STAGES_NS).model_copy(
         update={
             "trials": min(matrix.trials, QUICK_TRIALS),
-            "warmup_ns": min(matrix.warmup_ns, QUICK_WARMUP_NS),
+            "warmup": matrix.warmup.shortened_to(QUICK_WARMUP_NS, QUICK_STEADY_NS),
             "duration_ns": min(matrix.duration_ns, QUICK_DURATION_NS),
         }
     )
@@ -221,18 +240,26 @@ def _table_ns(cell: Cell) -> int:
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
     servers = _servers(matrix, cells)
     windows = [cell.window_ns(matrix.duration_ns) for cell in cells]
-    around = matrix.warmup_ns + TRIAL_OVERHEAD_NS
-    block = sum(windows) + sum(around + _table_ns(cell) + ROUND_TRIPS * slowest_ns(cell) for cell in cells)
-    total = block * matrix.trials + _surroundings_ns(cells, servers)
+    usual_ns = matrix.warmup.usual_ns + TRIAL_OVERHEAD_NS
+    usual = sum(usual_probes_of(cell, matrix) * _probe_ns(cell, matrix, usual_ns) for cell in cells)
+    most_ns = matrix.warmup_ns + TRIAL_OVERHEAD_NS
+    most = sum(most_probes_of(cell, matrix) * _probe_ns(cell, matrix, most_ns) for cell in cells)
+    surroundings = _surroundings_ns(cells, servers)
     return Plan(
         matrix=matrix,
         cells=cells,
         refused=refused,
         order=[block_order(matrix.seed, block, cells) for block in range(1, matrix.trials + 1)] if cells else [],
         servers=servers,
-        seconds_per_trial=(around + max(windows, default=matrix.duration_ns)) / S,
-        seconds=total / S,
+        seconds_per_trial=(usual_ns + max(windows, default=matrix.duration_ns)) / S,
+        seconds=(usual * matrix.trials + surroundings) / S,
+        seconds_at_most=(most * matrix.trials + surroundings) / S,
     )
+
+
+def _probe_ns(cell: Cell, matrix: Matrix, around_ns: int) -> int:
+    """The time of one trial of `cell`, or of one probe of its search."""
+    return cell.window_ns(matrix.duration_ns) + around_ns + _table_ns(cell) + ROUND_TRIPS * slowest_ns(cell)
 
 
 def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.matrix.durations import MS
 from pybench.matrix.round_trips import NO_ROUND_TRIP
+from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
 from pybench.matrix.values import Distribution, KeyChoice
 from pybench.planning import control
@@ -83,6 +84,7 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
         think=Distribution("fixed", (0,)),
         rtt=NO_ROUND_TRIP,
         stages=NO_STAGES,
+        mode=MEASURE,
         ttl_ms=max(LEAST_TTL_MS, *(cell.ttl_ms for cell in cells)),
         rate_per_s=None,
         after_lease="continue",

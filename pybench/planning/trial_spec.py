@@ -40,12 +40,14 @@ def trial_spec(
     seed: int,
     warmup_ns: int,
     duration_ns: int | None,
+    until_steady: bool = False,
     least_belief_ns: int = 0,
     recording: RecordingSpec | None = None,
 ) -> TrialSpec:
     """The specification of one trial of `cell`. Its threads are bound to `cores`, if there are any.
 
-    Without a `duration_ns` the window has no end.
+    Without a `duration_ns` the window has no end. `until_steady` opens it when the figures are steady, at the latest
+    after `warmup_ns`.
 
     `least_belief_ns` is the shortest belief that counts as contended, which is the time of an idle call: during a
     shorter belief even a broken lock could not grant the key to another client.
@@ -60,6 +62,7 @@ def trial_spec(
         "key_prefix": key_prefix,
         "reply_timeout_ns": REPLY_TIMEOUT_NS,
         "warmup_ns": warmup_ns,
+        "until_steady": until_steady,
         "duration_ns": duration_ns,
         "drain_ns": DRAIN_NS + DRAIN_ROUND_TRIPS * slowest_ns(cell),
         "dies": False,
@@ -115,6 +118,10 @@ def session_settings(cell: Cell, *, client_name: str, pooled: bool, checks_conne
     }
 
 
-def trial_seed(seed: int, trial: int) -> int:
-    """The seed of trial number `trial`. All cells of a block share it, and so the same keys and holds."""
-    return int.from_bytes(hashlib.sha256(f"{seed}:{trial}".encode()).digest()[:8], "big")
+def trial_seed(seed: int, trial: int, probe: int = 0) -> int:
+    """The seed of trial number `trial`. All cells of a block share it, and so the same keys and holds.
+
+    Each probe of a search has a seed of its own: one unlucky draw must not decide all confirmations.
+    """
+    text = f"{seed}:{trial}:{probe}" if probe else f"{seed}:{trial}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

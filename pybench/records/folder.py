@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from pybench.errors import RecordError
-from pybench.records import histories, tables
+from pybench.records import histories, search_probes, tables
 from pybench.records.atomic import absolute, explained, remove_temporaries, write_atomically
 from pybench.records.manifest import MANIFEST, encode_manifest, read_manifest
 from pybench.records.run import Run
@@ -137,6 +137,23 @@ class RunFolder:
                 histories.write_part(parts / f"{stem}{histories.PART_SUFFIX}", recorded, counts, trial=record.trial)
             write_atomically(parts / f"{stem}{tables.PART_SUFFIX}", data)
 
+    def add_probe(self, row: Mapping[str, Any]) -> None:
+        """Save one probe of a search; it replaces an earlier one of the same number."""
+        with explained(self.path):
+            parts = self.path / tables.PARTS
+            parts.mkdir(exist_ok=True)
+            name = search_probes.part_name(row["cell"], row["trial"], row["probe"])
+            write_atomically(parts / name, search_probes.encode(row))
+
+    def probes(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        """The probes of each search, known by its cell and trial, in the order in which they ran."""
+        found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        with explained(self.path):
+            rows: list[dict[str, Any]] = search_probes.read(self.path).to_pylist()
+        for row in rows:
+            found.setdefault((row["cell"], row["trial"]), []).append(row)
+        return found
+
     def done(self) -> set[tuple[str, int]]:
         """The cell and number of every complete trial, which need not be run again."""
         return {(row["cell"], row["trial"]) for row in self._rows() if row["status"] == COMPLETE}
@@ -164,6 +181,9 @@ class RunFolder:
         with explained(self.path):
             for name, file in (tables.FILES | tables.DETAILS).items():
                 write_atomically(self.path / file, tables.parquet(getattr(gathered, name)))
+            if len(run.probes):
+                probes = search_probes.read(self.path)
+                write_atomically(self.path / search_probes.PROBES, tables.parquet(probes))
             write_atomically(self.path / tables.VIOLATIONS, _json_lines(gathered.violations))
             summary = summary_csv(run)
             write_atomically(self.path / SUMMARY, summary.encode())

@@ -23,7 +23,7 @@ from pybench.analysis.summary import summarise
 from pybench.exits import Exit
 from pybench.notation import BadValue
 from pybench.numbers import plural
-from pybench.records import schema, tables, workers
+from pybench.records import schema, search_probes, tables, workers
 from pybench.records.atomic import absolute
 from pybench.records.manifest import read_manifest
 
@@ -66,6 +66,8 @@ class Run:
     """A row a server and step of a trial, and one for the machine that made the load, whose `server` is n/a."""
     workers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """A row for each process whose load was merged into the trial; empty for other runs."""
+    probes: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """A row for each probe of the searches for a limit, in their order; empty without a search."""
 
     @classmethod
     def of(cls, path: Path, manifest: Mapping[str, Any], gathered: tables.Tables) -> Run:
@@ -84,6 +86,7 @@ class Run:
             telemetry=_frame(gathered.telemetry),
             summary=_in_order(summarise(trials, latency), manifest),
             workers=_frame(workers.read(path)),
+            probes=_frame(search_probes.read(path)),
         )
 
     def __repr__(self) -> str:

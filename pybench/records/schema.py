@@ -16,7 +16,8 @@ SCHEMA = 5
 """Schema 1 had the named axes as text. Since schema 2 every axis is a column, with durations and rates as numbers.
 Schema 3 added the axis `rtt`: a pybench that does not know it would compare cells of different networks.
 Schema 4 added the axis `stages`, for the same reason, and the load `offered` in each step of the time line.
-Schema 5 added the files of clients, commands, nodes and telemetry; folders of earlier schemas lack them."""
+Schema 5 added the axis `mode`: a cell that searches for its limit has no rate, and must not be compared as a closed
+loop. It added the files of clients, commands, nodes and telemetry, too, which folders of earlier schemas lack."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}

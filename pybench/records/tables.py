@@ -62,7 +62,12 @@ def encode_part(record: TrialRecord) -> bytes:
     assert set(record.row) == set(schema.TRIAL_COLUMNS), "a record has every column of its schema"
     details = (record.clients, record.commands, record.nodes, record.telemetry)
     nested = dict(zip(schema.NESTED, (record.latency, record.timeline, *details, record.violations), strict=True))
-    table = pa.Table.from_pylist([record.row | nested], schema=schema.numbered(schema.PART))
+    return encode_row(record.row | nested, schema.PART)
+
+
+def encode_row(row: Mapping[str, Any], columns: pa.Schema) -> bytes:
+    """One row as an Arrow file with the schema number."""
+    table = pa.Table.from_pylist([row], schema=schema.numbered(columns))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
@@ -123,11 +128,12 @@ def gather(folder: Path, manifest: Mapping[str, Any]) -> Tables:
 
 def _read_parts(folder: Path) -> pa.Table | None:
     paths = sorted((folder / PARTS).glob(f"[!.]*{PART_SUFFIX}"))
-    tables = [_read_part(path) for path in paths]
+    tables = [read_part(path) for path in paths]
     return pa.concat_tables(tables, promote_options="default") if tables else None
 
 
-def _read_part(path: Path) -> pa.Table:
+def read_part(path: Path) -> pa.Table:
+    """The table in an Arrow file under `parts/`. Raises OSError, and RecordError for a damaged or a newer file."""
     data = path.read_bytes()
     try:
         table = pa.ipc.open_file(pa.BufferReader(data)).read_all()

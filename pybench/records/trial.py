@@ -18,6 +18,7 @@ from pybench import _core
 from pybench.analysis import censored_quantiles, error_replies, histograms, stats, verdicts, violation_sentences
 from pybench.analysis.censored_quantiles import Waits
 from pybench.analysis.disturbances import DISTURBED, counted, proven
+from pybench.analysis.steadiness import steadiness_columns
 from pybench.analysis.terms import Terms
 from pybench.analysis.ttl_advice import holds, outlived_share
 from pybench.columns import EFFECT_COLUMNS
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 OF_GRANTS = "granted"
 UNFINISHED = "waiting"
 
+NO_LIMIT: dict[str, Any] = dict.fromkeys(("limit_per_s", "limit_high_per_s", "limited_by", "search_probes"))
+"""The columns of a trial without a search; `running.searching` sets those of a search."""
 NO_PROBE: dict[str, Any] = {"judged_by_probe": None, "probe_reason": None}
 """The columns of the probe in a new record; the verdict is computed again when the record is read."""
 
@@ -123,7 +126,7 @@ def trial_record(
         **judgement_columns(judgement, grants_per_s),
         **NO_PROBE,
         **_latencies(result.histograms),
-        **_costs(totals, server_cpu_us, wall_s),
+        **(NO_LIMIT | steadiness_columns(cell, result) | _costs(totals, server_cpu_us, wall_s)),
         **_counted_by_servers(server_calls, database_figures, totals),
         **(_error_replies(result, servers) | throttled.columns()),
         **_fairness(totals, result, strategy),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybench.analysis.between_runs.figures import FIGURES, THROUGHPUT
+from pybench.analysis.between_runs.figures import THROUGHPUT
 from pybench.numbers import NOT_AVAILABLE, plural
 from pybench.report.changes_words import about, cell_effect, notes, ratio_text, short_ratio, turn_sentence, written
 from pybench.report.markdown import plain, table_row
@@ -41,7 +41,7 @@ def differences(changes: RunChanges, names: tuple[str, str] = ("old", "new")) ->
 
 
 def _table(changes: RunChanges) -> str:
-    others = [figure for figure in FIGURES if figure.column != THROUGHPUT]
+    others = [figure for figure in changes.figures if figure.column != THROUGHPUT]
     titles = ["lock", "load", "effect", "old grants/s", "new grants/s", "ratio", *(one.title for one in others)]
     aligned = [":--", ":--", ":--", "--:", "--:", "--:", *["--:"] * len(others)]
     lines = [table_row(titles), table_row(aligned)]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from pybench.analysis.between_runs.figures import FIGURES
 from pybench.report import run_facts
 from pybench.report.both_runs import SIDES, both
 from pybench.report.changes_words import about, cell_effect, notes, ratio_text, turn_sentence, written
@@ -45,7 +44,7 @@ def table(changes: RunChanges) -> Markup:
         fill(
             "changes_table.html",
             rows=[_row(one) for one in changes.cells],
-            titles=[figure.title for figure in FIGURES],
+            titles=[figure.title for figure in changes.figures],
             has_loads=any(one.load for one in changes.cells),
             notes=notes(changes),
         )

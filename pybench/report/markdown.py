@@ -14,13 +14,16 @@ from pybench.report import run_facts
 from pybench.report.cautions.of_run import cautions
 from pybench.report.heat import AXES, Box, HeatMeasure, column_title, first_measure, heat_maps, scales_of
 from pybench.report.html import VERDICT_SYMBOLS
+from pybench.report.section import DataTable
 from pybench.report.sections import nodes
 from pybench.report.sections.answer import clauses
-from pybench.report.sections.ranking import BOUND, PAST_LEASE, QUANTILES, Entry, LoadEntries, by_load, columns_of
+from pybench.report.sections.limit import limit_tables
+from pybench.report.sections.ranking import BOUND, LIMIT, PAST_LEASE, QUANTILES, Entry, LoadEntries, by_load, columns_of
 from pybench.report.verdict_reasons import unsafe_and_evidence
 from pybench.report.view import View, make_view
 
 COLUMNS_SHOWN = (
+    LIMIT,
     BOUND,
     ("p50", "acquire_p50_us"),
     ("p99", "acquire_p99_us"),
@@ -54,6 +57,7 @@ def build(run: Run) -> str:
     if view.cells:
         parts += _ranking(view, by_load(view))
         parts += _heat_maps(view)
+    parts += [_data_table(table) for table in limit_tables(view)]
     parts.append(_method(run, about))
     return "\n\n".join(parts) + "\n"
 
@@ -78,6 +82,17 @@ def _ranking(view: View, loads: Sequence[LoadEntries]) -> list[str]:
     if any(is_pooled(cell.row, column) for cell in view.cells for _, column in QUANTILES):
         parts.append(plain(f"{POOLED_MEANS}."))
     return parts
+
+
+def _data_table(table: DataTable) -> str:
+    """A table of figures, under its caption; of many rows the first."""
+    aligned = [":--", ":--", *["--:"] * len(table.columns)]
+    lines = [f"**{plain(table.caption)}**", "", table_row(["lock", "load", *table.columns]), table_row(aligned)]
+    shown = ((row.label, row.where, *(one.text for one in row.figures)) for row in table.rows[:SHOWN_ROWS])
+    lines += [table_row([plain(text) for text in texts]) for texts in shown]
+    if len(table.rows) > SHOWN_ROWS:
+        lines += ["", f"{plural(len(table.rows) - SHOWN_ROWS, 'further row')} in the report."]
+    return "\n".join(lines)
 
 
 def _cells(entry: Entry, columns: Sequence[tuple[str, str]]) -> list[str]:

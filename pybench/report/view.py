@@ -21,7 +21,8 @@ from pybench.analysis.comparison.claims import axis_value
 from pybench.analysis.comparison.entrants import BASE_LINE, load_axes, lock_labels, set_by_stages
 from pybench.analysis.stats import confidence, median
 from pybench.analysis.summary import quantile_medians, quantile_values
-from pybench.columns import Over, summed
+from pybench.column import Over
+from pybench.columns import summed
 from pybench.matrix.conditions import (
     AxisValue,
     Conditions,

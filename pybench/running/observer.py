@@ -160,16 +160,19 @@ class Observer:
         *,
         warmup_ns: int,
         duration_ns: int,
+        until_steady: bool = False,
         stem: Path | None = None,
     ) -> Measured:
         """Run one trial with its own keys, and remove them. An interrupted trial returns its figures so far.
 
+        `until_steady` opens the window as soon as the figures are steady, at the latest after `warmup_ns`.
         With a `stem`, the path of files without a suffix, the core records the events of the trial there.
 
         Raises ServerError where the trial could not begin.
         """
         sides = self.new_sides(slot.cell, servers)
-        trial = self._trial(slot, sides, warmup_ns=warmup_ns, duration_ns=duration_ns, stem=stem)
+        times = {"warmup_ns": warmup_ns, "duration_ns": duration_ns}
+        trial = self._trial(slot, sides, **times, until_steady=until_steady, stem=stem)
         try:
             for side in sides:
                 side.prepare()
@@ -213,7 +216,14 @@ class Observer:
         return sides_of(cell, self.servers(cell), self.matrix.backends, run_id=self.run_id, trial=0)
 
     def _trial(
-        self, slot: Slot, sides: Sequence[Side], *, warmup_ns: int, duration_ns: int, stem: Path | None = None
+        self,
+        slot: Slot,
+        sides: Sequence[Side],
+        *,
+        warmup_ns: int,
+        duration_ns: int,
+        until_steady: bool = False,
+        stem: Path | None = None,
     ) -> _core.Trial:
         recording = None if stem is None else recording_spec(slot.cell, trial=slot.block, stem=stem)
         return self._new_trial(
@@ -223,9 +233,10 @@ class Observer:
                 cores=self.placement.drivers,
                 key_prefix=self.key_prefix,
                 client_name=f"pybench-{self.run_id}",
-                seed=trial_seed(self.matrix.seed, slot.block),
+                seed=trial_seed(self.matrix.seed, slot.block, slot.probe),
                 warmup_ns=warmup_ns,
                 duration_ns=duration_ns,
+                until_steady=until_steady,
                 least_belief_ns=self.least_belief_ns(slot.cell),
                 recording=recording,
             )

@@ -14,6 +14,7 @@ from pybench.errors import ServerError
 from pybench.matrix.durations import MS
 from pybench.matrix.places import parts_of_place
 from pybench.matrix.round_trips import NO_ROUND_TRIP
+from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
 from pybench.matrix.values import Distribution, KeyChoice
 from pybench.planning.probes import locks_of
@@ -103,6 +104,7 @@ def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:
         think=Distribution("fixed", (0,)),
         rtt=NO_ROUND_TRIP,
         stages=NO_STAGES,
+        mode=MEASURE,
         ttl_ms=RENEWED_TTL_MS if renews else cell.ttl_ms,
         rate_per_s=None,
         after_lease="continue",

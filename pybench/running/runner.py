@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from pybench.analysis.stats import quantile
 from pybench.errors import ServerError
 from pybench.planning import control
 from pybench.planning.needs import CallConditions, call_conditions_of, on_backend, parts_of, servers_in
+from pybench.planning.searches import usual_probes_of
 from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
 from pybench.records.tables import judged_row
@@ -25,6 +28,7 @@ from pybench.records.telemetry import Watched
 from pybench.running.controls import run_controls, run_plants, run_probes
 from pybench.running.observer import Baseline, Measured, NewTrial, Observer, RunTrial
 from pybench.running.preflight import use_locks
+from pybench.running.searching import Search, limit_text, run_search, search_of
 from pybench.running.trial_servers import clear_killed_runs, clear_run, spent_calls, spent_cpu_us
 from pybench.running.watch import Finished, Slot
 from pybench.strategies import CATALOGUE
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     from pybench.matrix.cells import Cell
     from pybench.planning.placement import Placement
     from pybench.planning.plan import Plan
-    from pybench.records import RunFolder
+    from pybench.records import RunFolder, TrialRecord
     from pybench.running.interrupts import Interrupts
     from pybench.running.watch import Watch
     from pybench.servers import AnyServer, ServerPool
@@ -52,11 +56,12 @@ class Ending(Enum):
 def slots_of(plan: Plan) -> list[Slot]:
     """Every trial of `plan`, in order. A block has each cell once, so the block's number is the trial number."""
     ordered = [(block, plan.cells[index]) for block, indices in enumerate(plan.order, start=1) for index in indices]
-    times = plan.matrix.warmup_ns, plan.matrix.duration_ns
-    return [
-        Slot(number, cell, block, (times[0] + cell.window_ns(times[1])) / 1e9)
-        for number, (block, cell) in enumerate(ordered, start=1)
-    ]
+    matrix = plan.matrix
+
+    def planned_s(cell: Cell) -> float:
+        return usual_probes_of(cell, matrix) * (matrix.warmup.usual_ns + cell.window_ns(matrix.duration_ns)) / 1e9
+
+    return [Slot(number, cell, block, planned_s(cell)) for number, (block, cell) in enumerate(ordered, start=1)]
 
 
 class Runner:
@@ -88,7 +93,7 @@ class Runner:
         """
         self.clear_leftovers()
         slots, done = slots_of(self.plan), self.folder.done()
-        left = [slot for slot in slots if (slot.cell.id, slot.block) not in done]
+        left = [slot for slot in slots if (slot.cell.id, slot.block) not in done or self._goes_on(slot, done)]
         if not left:
             return Ending.COMPLETE
         self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
@@ -96,7 +101,10 @@ class Runner:
             waiting = {slot.cell.id for slot in left}
             self.check([cell for cell in self.plan.cells if cell.id in waiting])
             for slot in left:
-                self.run_slot(slot)
+                if slot.cell.mode.is_search:
+                    self._run_search(slot, done)
+                else:
+                    self.run_slot(slot)
                 if self.interrupts.asked:
                     return Ending.INTERRUPTED
         except KeyboardInterrupt:
@@ -209,16 +217,46 @@ class Runner:
 
     def run_slot(self, slot: Slot) -> None:
         """Run and save one trial of the plan."""
+        record, measured = self._measured(slot)
+        recorded = measured.result.recorded if self._keeps_history else None
+        self.folder.add_trial(record, recorded=recorded, trouble=measured.trouble)
+        self.watch.trial_ends(slot, self._finished(record.row))
+        if measured.trouble is not None:
+            # Raised last, so that the trial is saved.
+            raise measured.trouble.error
+
+    @property
+    def _keeps_history(self) -> bool:
+        return bool(self.folder.manifest.get("history"))
+
+    def _run_search(self, slot: Slot, done: AbstractSet[tuple[str, int]]) -> None:
+        """Run the search of one trial of the plan, from where an earlier part of the run left it."""
+        search, is_saved = self._search(slot, done), (slot.cell.id, slot.block) in done
+        matrix, folder = self.plan.matrix, self.folder
+        record = run_search(search, matrix, folder, self.interrupts, self._measured, is_saved=is_saved)
+        if record is not None:
+            self.watch.trial_ends(slot, replace(self._finished(record.row), limit=limit_text(record.row)))
+
+    def _goes_on(self, slot: Slot, done: AbstractSet[tuple[str, int]]) -> bool:
+        """Whether the limit of `slot` is found, and the latency at shares of it is not measured yet."""
+        return bool(slot.cell.mode.shares) and self._search(slot, done).next is not None
+
+    def _search(self, slot: Slot, done: AbstractSet[tuple[str, int]]) -> Search:
+        is_saved = (slot.cell.id, slot.block) in done
+        return search_of(slot, self.plan.matrix, self.folder.probes(), is_saved=is_saved)
+
+    def _measured(self, slot: Slot) -> tuple[TrialRecord, Measured]:
+        """One trial of the plan, or one probe of a search, with its record."""
         cell, matrix = slot.cell, self.plan.matrix
         servers = self.observer.servers(cell)
         before = throttled()
-        recording = self.folder.recording(cell.id, slot.block) if self.folder.manifest.get("history") else None
         measured = self.observer.observe(
             slot,
             servers,
             warmup_ns=matrix.warmup_ns,
             duration_ns=cell.window_ns(matrix.duration_ns),
-            stem=recording,
+            until_steady=matrix.warmup.until_steady,
+            stem=self.folder.recording(cell.id, slot.block) if self._keeps_history else None,
         )
         since = throttled_since(before)
         database = measured.database
@@ -242,12 +280,7 @@ class Runner:
             watched=Watched([spent.series for spent in measured.spent], measured.machine),
             throttled=since,
         )
-        recorded = None if recording is None else measured.result.recorded
-        self.folder.add_trial(record, recorded=recorded, trouble=measured.trouble)
-        self.watch.trial_ends(slot, self._finished(record.row))
-        if measured.trouble is not None:
-            # Raised last, so that the trial is saved.
-            raise measured.trouble.error
+        return record, measured
 
     def _finished(self, row: Mapping[str, Any]) -> Finished:
         manifest = self.folder.manifest

@@ -25,9 +25,13 @@ class Slot:
     cell: Cell
     block: int
     planned_s: float
-    """Warm-up and window in seconds, without overhead."""
+    """Warm-up and window in seconds, without overhead; of a search, of all its probes together."""
     side: str = ""
     """Of a job that measures several sides in turn: which of them this is."""
+    probe: int = 0
+    """The number of the probe within a search, from 1; 0 for a trial that is no probe."""
+    probe_text: str = ""
+    """The probe in words: its number, its phase and its rate."""
 
     @property
     def is_control(self) -> bool:
@@ -45,6 +49,8 @@ class Finished:
     verdict: Verdict
     by_probe: bool = False
     """Whether the lock's probe decided the verdict."""
+    limit: str = ""
+    """The result of a search in words; empty for other trials."""
 
 
 class Watch(Protocol):

@@ -124,4 +124,7 @@ def test_users_benchmarks_compare_the_pull_request_with_its_base(runner: Runner)
     # The limit is the user's, and a busy machine may miss it.
     assert head.returncode in (0, 1), head.stdout
     assert "0001_base" in head.stdout
-    assert {path.name.split("_")[1] for path in (runner.workspace / "saved").rglob("*.json")} == {"base.json", "head.json"}
+    assert {path.name.split("_")[1] for path in (runner.workspace / "saved").rglob("*.json")} == {
+        "base.json",
+        "head.json",
+    }

@@ -50,9 +50,7 @@ def test_every_action_has_the_version_that_all_workflows_use(workflow: Workflow)
 
 @pytest.mark.parametrize("workflow", ALL, ids=named)
 def test_a_checkout_leaves_no_token_behind(workflow: Workflow):
-    checkouts = [
-        step for job in workflow.jobs.values() for step in job["steps"] if "checkout" in step.get("uses", "")
-    ]
+    checkouts = [step for job in workflow.jobs.values() for step in job["steps"] if "checkout" in step.get("uses", "")]
     assert checkouts
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 

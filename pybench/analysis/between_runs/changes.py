@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pybench.analysis.between_runs.figures import (
     FIGURES,
+    LIMIT,
     RESPONSE,
     THROUGHPUT,
+    ComparedFigure,
     Effect,
     FigureChange,
     change_figures,
@@ -28,6 +30,7 @@ from pybench.analysis.comparison.entrants import load_axes, lock_labels, lock_na
 from pybench.analysis.stats import number
 from pybench.analysis.verdicts import Verdict, broken_cells
 from pybench.matrix.conditions import say_conditions
+from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import missing, plural
 
 if TYPE_CHECKING:
@@ -86,7 +89,8 @@ class CellChange:
     turn: Turn | None
     """None where the verdict is the same."""
     effect: Effect | None
-    """The effect on the figure that decides: grants/s in a closed loop, p99 in an open one. None: not compared."""
+    """The effect on the figure that decides: grants/s in a closed loop, p99 in an open one, the limit of a search.
+    None: not compared."""
     figures: tuple[FigureChange, ...]
     """Empty where the figures are not compared."""
     deciding: str = THROUGHPUT
@@ -112,6 +116,8 @@ class RunChanges:
     only_old: tuple[str, ...]
     """The cells that only the old run has."""
     only_new: tuple[str, ...]
+    figures: tuple[ComparedFigure, ...]
+    """The figures of each compared cell; with the limit only where a cell has searched for it."""
     paired: bool = False
     """Whether both runs are sides of one gate, which measured them in turn: then their trials are pairs."""
 
@@ -160,11 +166,13 @@ def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> Run
             if of_old is not None and of_new is not None:
                 compared[str(after["cell"])] = of_old, of_new
     tested = change_figures(compared, band, paired=job is not None)
+    searched = any(recorded_mode(row.get("mode")).is_search for row in newer)
+    compared_figures = tuple(figure for figure in FIGURES if searched or figure.column != LIMIT)
     broken = [broken_cells(run.trials) for run in (old, new)]
     cells = []
     for before, after in matched.pairs:
         cell = str(after["cell"])
-        found = {figure.column: tested.get((cell, figure.column)) for figure in FIGURES} if cell in compared else None
+        found = {figure: tested.get((cell, figure.column)) for figure in compared_figures} if cell in compared else None
         newly_broken = cell in broken[1] and str(before["cell"]) not in broken[0]
         label = _label(before, after, labels[cell])
         cells.append(_change(before, after, label, _load(after, axes), found, newly_broken=newly_broken))
@@ -174,6 +182,7 @@ def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> Run
         only_old=tuple(str(row["cell"]) for row in matched.only_old),
         only_new=tuple(str(row["cell"]) for row in matched.only_new),
         paired=job is not None,
+        figures=compared_figures,
     )
 
 
@@ -199,17 +208,18 @@ def _change(
     after: Row,
     lock: str,
     load: str,
-    tested: Mapping[str, tuple[Ratio, Effect] | None] | None,
+    tested: Mapping[ComparedFigure, tuple[Ratio, Effect] | None] | None,
     *,
     newly_broken: bool,
 ) -> CellChange:
     """`tested` has the ratio and the effect of each figure; None where figures are not compared."""
     figures = []
-    for figure in FIGURES if tested is not None else ():
-        ratio, effect = (tested and tested[figure.column]) or (None, Effect.UNKNOWN)
+    for figure, found in (tested or {}).items():
+        ratio, effect = found or (None, Effect.UNKNOWN)
         then, now = (number(row.get(figure.column)) for row in (before, after))
         figures.append(FigureChange(figure, then, now, ratio, effect))
     deciding = RESPONSE if not missing(after.get("rate_per_s")) else THROUGHPUT
+    deciding = LIMIT if recorded_mode(after.get("mode")).is_search else deciding
     turn = Turn.REGRESSION if newly_broken else _turn(_verdict(before), _verdict(after))
     return CellChange(
         lock=lock,

@@ -68,9 +68,10 @@ FIGURES = (
     ComparedFigure("longest_wait_us", "longest wait", Test(band=1.0, weight=1), Effect.SLOWER, Effect.FASTER),
     ComparedFigure("commands_per_grant", "commands/grant", Test(band=0.02, weight=1), Effect.MORE, Effect.LESS),
     ComparedFigure("server_cpu_us_per_grant", "server CPU/grant", Test(band=0.05, weight=1), Effect.MORE, Effect.LESS),
+    ComparedFigure("limit_per_s", "limit", Test(band=0.05, weight=4), Effect.FASTER, Effect.SLOWER),
 )
 """The bands are wider for figures that vary more between runs; the longest of some hundred waits varies most."""
-THROUGHPUT, RESPONSE = FIGURES[0].column, FIGURES[2].column
+THROUGHPUT, RESPONSE, LIMIT = FIGURES[0].column, FIGURES[2].column, FIGURES[-1].column
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from pybench.analysis.comparison.entrants import BASE_LINE, offered_clients
 from pybench.analysis.overload import overload
 from pybench.analysis.send_delay import late_cells
 from pybench.analysis.starvation import GIVES_UP, refused_share, starving
-from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, plural
+from pybench.matrix.search_modes import recorded_mode
+from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, missing, plural
 from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.view import CellView, View
 
@@ -32,7 +33,10 @@ EDGE = 0.02
 
 def strain(view: View) -> list[Caution]:
     """All that apply."""
-    kinds = (_starved, _without_grants, _few_served, _ungranted, _overloaded, _lease_freed, _few_commands, _stood)
+    kinds = (
+        *(_starved, _without_grants, _few_served, _ungranted, _overloaded, _not_steady, _limited, _lease_freed),
+        *(_few_commands, _stood),
+    )
     return [caution for kind in kinds for caution in kind(view)]
 
 
@@ -105,6 +109,41 @@ def _overloaded(view: View) -> Iterator[Caution]:
     lines = [f"{sentence} ({cell.name})" for cell, sentence in found if sentence]
     if lines:
         yield Caution("Overload", listed(lines))
+
+
+def _not_steady(view: View) -> Iterator[Caution]:
+    """Cells whose window opened at the end of the longest warm-up, and not because the figures were steady."""
+    lines = []
+    for cell in _measured(view):
+        steady = [bool(value) for value in _trials(view, cell).get("steady", ()) if not missing(value)]
+        if not all(steady):
+            lines.append(f"{steady.count(False)} of {plural(len(steady), 'trial')} in {cell.name}")
+    if lines:
+        how = "Grants or waits still changed when the longest warm-up was over, so the window measured a transient"
+        yield Caution("Not steady", f"{how}. Give the warm-up more time, or lower the load: {listed(lines)}")
+
+
+def _limited(view: View) -> Iterator[Caution]:
+    """Limits that say nothing of the lock: those of the load generator, and those that no rate reached."""
+    own, open_ended, none = [], [], []
+    for cell in _measured(view):
+        if not recorded_mode(cell.row.get("mode")).is_search or cell.unsafe:
+            continue
+        if cell.number("limit_per_s") is None:
+            none.append(cell.name)
+        elif cell.row.get("limited_by") == "load generator":
+            own.append(cell.name)
+        elif cell.number("limit_high_per_s") is None:
+            open_ended.append(cell.name)
+    if own:
+        text = "The load generator could not offer a higher rate, so the limit is its own and not that of the lock"
+        yield Caution("Limit of the generator", f"{text}: {listed(own)}")
+    if open_ended:
+        text = "No rate up to the highest of the search failed, so the limit is a lower bound"
+        yield Caution("Limit not reached", f"{text}: {listed(open_ended)}")
+    if none:
+        text = "In most searches no rate was confirmed: the lowest failed, or probes of a rate contradicted each other"
+        yield Caution("No limit found", f"{text}: {listed(none)}")
 
 
 def _lease_freed(view: View) -> Iterator[Caution]:

@@ -70,7 +70,9 @@ def over_trials(measure: Measure) -> Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Point:
+class Point:
+    """A figure of a cell, and its place in a panel."""
+
     cell: CellView
     x: float
     y: float
@@ -105,10 +107,10 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
     gaps = _gaps(view, cells, measure, y, load)
     y = _with_room(y, gaps) if gaps else y
     data: list[dict[str, Any]] = []
-    ends: list[tuple[Series, _Point]] = []
+    ends: list[tuple[Series, Point]] = []
     for series in view.lines:
         points = [
-            _Point(cell, cell.at(load), value)
+            Point(cell, cell.at(load), value)
             for cell in cells
             if cell.line == series and (value := cell.number(measure.column)) is not None
         ]
@@ -117,7 +119,7 @@ def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis,
             data += _lines(series, points)
             data.append(_markers(series, points, measure, y))
             ends.append((series, points[-1]))
-    labels, right = _end_labels(view, ends, y)
+    labels, right = end_labels(view, ends, y)
     layout: dict[str, Any] = {"xaxis": x.layout(), "yaxis": y.layout(), "annotations": labels}
     layout["margin"] = MARGIN | {"r": right}
     if gaps:
@@ -152,7 +154,7 @@ def _with_room(y: Axis, gaps: Sequence[Mapping[str, Any]]) -> Axis:
     return replace(y, low=y.low - (y.high - y.low) * share / (1 - share))
 
 
-def _lines(series: Series, points: Sequence[_Point]) -> list[dict[str, Any]]:
+def _lines(series: Series, points: Sequence[Point]) -> list[dict[str, Any]]:
     """The lines between the points: solid between safe ones, dotted where either end is unsafe."""
     traces = []
     for dash in (series.dash, "dot"):
@@ -168,7 +170,7 @@ def _lines(series: Series, points: Sequence[_Point]) -> list[dict[str, Any]]:
     return traces
 
 
-def _markers(series: Series, points: Sequence[_Point], measure: Measure, y: Axis) -> dict[str, Any]:
+def _markers(series: Series, points: Sequence[Point], measure: Measure, y: Axis) -> dict[str, Any]:
     inside = [p.y <= y.high for p in points]
     trace = _trace(series) | {
         "x": [p.x for p in points],
@@ -192,7 +194,7 @@ def _markers(series: Series, points: Sequence[_Point], measure: Measure, y: Axis
     return trace
 
 
-def _interval(series: Series, points: Sequence[_Point], inside: Sequence[bool], low: str, high: str) -> dict[str, Any]:
+def _interval(series: Series, points: Sequence[Point], inside: Sequence[bool], low: str, high: str) -> dict[str, Any]:
     def reach(column: str, sign: int) -> list[float]:
         ends = [p.cell.number(column) for p in points]
         return [
@@ -242,7 +244,7 @@ def hover_text(cell: CellView, measure: Measure) -> str:
     return text if cell.verdict == "SAFE" else f"{text} {cell.verdict}"
 
 
-def _end_labels(view: View, ends: Sequence[tuple[Series, _Point]], y: Axis) -> tuple[list[dict[str, Any]], int]:
+def end_labels(view: View, ends: Sequence[tuple[Series, Point]], y: Axis) -> tuple[list[dict[str, Any]], int]:
     """Names at the ends of the lines, spaced so that none overlaps another, and the right margin.
 
     There are no names where they would be many or long.

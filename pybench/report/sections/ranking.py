@@ -14,6 +14,7 @@ from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, least_wait, quantile_text
 from pybench.analysis.send_delay import late_cells
 from pybench.columns import COLUMNS
+from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import format_exact, missing
 from pybench.report import run_facts
 from pybench.report.html import fill
@@ -50,6 +51,8 @@ PAST_LEASE = ("holds past lease", "outlived_share")
 """Shown only where a hold went past its lease."""
 BOUND = ("true rate below", "bound_per_million")
 """Shown only where a verdict has a bound."""
+LIMIT = ("limit, arrivals/s", "limit_per_s")
+"""Shown only where the run has searched for a limit."""
 OUTCOMES = (
     ("grants", "grants"),
     ("contended", "contended_grants"),
@@ -184,7 +187,8 @@ def columns_of(view: View) -> tuple[tuple[str, str], ...]:
     """The columns of the table after the safe grants/s: each with its title."""
     outlived = any(cell.number(PAST_LEASE[1]) for cell in view.cells)
     bounded = any(cell.number(BOUND[1]) is not None for cell in view.cells)
-    return (*[BOUND] * bounded, *QUANTILES, *FIGURES, *[PAST_LEASE] * outlived)
+    searched = any(recorded_mode(cell.row.get("mode")).is_search for cell in view.cells)
+    return (*[LIMIT] * searched, *[BOUND] * bounded, *QUANTILES, *FIGURES, *[PAST_LEASE] * outlived)
 
 
 def written(cell: CellView, column: str) -> str:

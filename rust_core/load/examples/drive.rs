@@ -53,6 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         pace: Pace::Closed,
         concurrency: clients.parse()?,
         warmup: Nanos::from_millis(200),
+        until_steady: false,
         duration: Nanos((seconds * 1e9) as u64),
         stages: Vec::new(),
         drain: Nanos::from_secs(1),

@@ -63,6 +63,7 @@ pub(crate) fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
         pace: Pace::Closed,
         concurrency,
         warmup: Nanos::ZERO,
+        until_steady: false,
         duration: Nanos::from_secs(1),
         stages: Vec::new(),
         drain: Nanos::ZERO,

@@ -8,6 +8,7 @@ use locks::Nanos;
 
 use crate::clock;
 use crate::live::Live;
+use crate::recorder::warming::Warming;
 
 /// The phase of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,7 @@ pub(crate) struct Control {
     window_end: AtomicU64,
     pub(crate) threads: Vec<ThreadProgress>,
     pub(crate) live: Live,
+    pub(crate) warming: Warming,
     gate: Mutex<Gate>,
     opened: Condvar,
 }
@@ -93,12 +95,21 @@ impl Control {
             window_end: AtomicU64::new(u64::MAX),
             threads: (0..threads).map(|_| ThreadProgress::default()).collect(),
             live: Live::new(threads as usize),
+            warming: Warming::default(),
             gate: Mutex::new(Gate {
                 waiting: 0,
                 passed: 0,
                 opened_at: Nanos::ZERO,
             }),
             opened: Condvar::new(),
+        }
+    }
+
+    /// The same, with a warm-up until steady of at most `longest`.
+    pub(crate) fn until_steady(self, longest: Nanos) -> Self {
+        Self {
+            warming: Warming::until_steady(longest),
+            ..self
         }
     }
 
@@ -137,7 +148,7 @@ impl Control {
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
-    /// Sets the window, before any event in it. All threads set the same times.
+    /// Sets the window, before any event in it. All threads that set it set the same times.
     pub(crate) fn set_window(&self, start: Nanos, end: Nanos) {
         self.window_end.store(end.0, Ordering::Release);
         self.window_start.store(start.0, Ordering::Release);

@@ -11,8 +11,10 @@ pub(crate) mod nodes;
 pub(crate) mod per_client;
 pub(crate) mod recording;
 pub(crate) mod stats;
+mod steadiness;
 pub(crate) mod timeline;
 mod traffic;
+pub(crate) mod warming;
 pub(crate) mod window;
 mod writes;
 
@@ -35,6 +37,7 @@ use per_client::PerClient;
 use stats::{Counters, Histograms};
 pub(crate) use stats::{Ended, Phase};
 use timeline::Timeline;
+use warming::WarmUp;
 use window::{Longest, Window};
 pub use writes::Writes;
 
@@ -58,6 +61,8 @@ pub(crate) struct Recorder {
     nodes: Option<Nodes>,
     errors: ErrorReplies,
     window: Window,
+    /// Before the window, if its begin depends on what is measured until then.
+    warm_up: Option<WarmUp>,
     writes: Writes,
     clients: PerClient,
     /// When an open connection was first found closed; `NEVER` if none was.
@@ -100,11 +105,12 @@ impl Recorder {
             counting: false,
             counters: Counters::default(),
             histograms: Histograms::new(),
-            timeline: Timeline::new(params.duration),
+            timeline: Timeline::new(params.duration.max(params.warmup)),
             commands: CommandSteps::new(params.duration),
             nodes: Nodes::of(params.voting_servers, clients),
             errors: ErrorReplies::default(),
             window: Window::new(clients),
+            warm_up: None,
             writes: Writes::to(params.written_keys),
             clients: PerClient::of(clients),
             first_cut: Nanos::NEVER,

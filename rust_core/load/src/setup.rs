@@ -31,6 +31,7 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
         ("threads", spec.threads > 0 && spec.threads <= spec.concurrency),
         ("duration_ns", spec.duration > Nanos::ZERO),
         ("stages", stages_are_sound(spec)),
+        ("until_steady", !spec.until_steady || spec.stages.is_empty()),
         (
             "servers",
             !spec.servers.is_empty()

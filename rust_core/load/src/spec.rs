@@ -31,6 +31,8 @@ pub struct TrialSpec {
     pub pace: Pace,
     pub concurrency: u32,
     pub warmup: Nanos,
+    /// Whether the window opens as soon as the figures are steady, at the latest after the warm-up; not with stages.
+    pub until_steady: bool,
     pub duration: Nanos,
     /// How the load changes within the window; empty: it does not.
     pub stages: Vec<Stage>,

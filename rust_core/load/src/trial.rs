@@ -22,6 +22,7 @@ use crate::recorder::per_client::ClientColumns;
 use crate::recorder::recording::{self, Recorded, Recording};
 use crate::recorder::stats::{Counters, Histograms};
 use crate::recorder::timeline::{Columns, Timeline};
+use crate::recorder::warming::Warmed;
 use crate::recorder::window::Longest;
 use crate::recorder::{Ended, ErrorReplies, ErrorReply, Phase, Share, Writes};
 use crate::rules::rules;
@@ -36,6 +37,8 @@ pub struct Measured {
     pub window: Nanos,
     /// When the window was to open; `NEVER` when the trial was stopped before its threads had connected.
     pub window_start: Nanos,
+    /// How a warm-up until steady ended; `None` for one of fixed length, and when the trial was stopped before.
+    pub warmed: Option<Warmed>,
     /// When the trial began; the times of violations count from here.
     pub began: Nanos,
     /// How long after that an open connection was first found closed; `None` if none was. A restarted server answers
@@ -80,7 +83,11 @@ pub struct Running {
 impl Trial {
     pub fn new(spec: TrialSpec) -> Result<Self, TrialError> {
         setup::check(&spec)?;
-        let control = Arc::new(Control::new(spec.threads));
+        let control = match spec.until_steady {
+            true => Control::new(spec.threads).until_steady(spec.warmup),
+            false => Control::new(spec.threads),
+        };
+        let control = Arc::new(control);
         Ok(Self {
             spec,
             control,
@@ -309,6 +316,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         stopped: control.stopped(),
         window,
         window_start: control.window().0,
+        warmed: control.warming.ended(),
         began,
         first_cut: (first_cut < Nanos::NEVER).then(|| first_cut.since(began)),
         errors: errors.into_rows(),

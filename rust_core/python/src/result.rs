@@ -154,6 +154,10 @@ fn totals<'py>(py: Python<'py>, measured: &Measured) -> PyResult<Bound<'py, PyDi
         totals.set_item(name, value)?;
     }
     totals.update(report_totals(py, &measured.report, measured.keys_per_grant)?.as_mapping())?;
+    if let Some(warmed) = measured.warmed {
+        totals.set_item("steady", u64::from(warmed.steady))?;
+        totals.set_item("warmup_ns", warmed.length.0)?;
+    }
     if let Some(cut) = measured.first_cut {
         totals.set_item("first_cut_ns", cut.0)?;
     }

@@ -103,6 +103,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         pace: pace(&dict(spec, "loop")?)?,
         concurrency: field(spec, "concurrency")?,
         warmup: nanos(spec, "warmup_ns")?,
+        until_steady: spec.contains("until_steady")? && field(spec, "until_steady")?,
         stages: stages(spec)?,
         duration: field::<Option<u64>>(spec, "duration_ns")?.map_or(Nanos::NEVER, Nanos),
         drain: nanos(spec, "drain_ns")?,

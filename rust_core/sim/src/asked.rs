@@ -83,6 +83,7 @@ impl Asked {
             pace: Pace::Closed,
             concurrency: processes * self.clients_each,
             warmup: Nanos::ZERO,
+            until_steady: false,
             duration: Nanos::from_secs(1),
             stages: Vec::new(),
             drain: Nanos::ZERO,

@@ -133,12 +133,14 @@ impl<L: LockMachine> Clients<L> {
             fence,
         });
         recorder.granted();
+        let asked = self.list[index as usize].asked();
         if counted {
-            let asked = self.list[index as usize].asked();
             recorder.grant(index, asked, now, hold, attempts);
             if L::servers_vote() {
                 recorder.decided(until.since(now));
             }
+        } else {
+            recorder.granted_early(now.since(asked.due));
         }
     }
 

@@ -71,7 +71,10 @@ impl<L: LockMachine> Clients<L> {
             Outcome::Held { .. } | Outcome::Refused(_) => panic!("a release settled with {outcome:?}"),
         };
         if ended == Ended::Granted {
+            let client = &self.list[index as usize];
+            let response = client.granted.since(client.asked().due);
             to.recorder.granted();
+            to.recorder.granted_early(response);
         }
         if to.recorder.is_counting() {
             self.count_try(index, now, ended, to.recorder);

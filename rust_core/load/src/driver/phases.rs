@@ -38,14 +38,17 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
             return Ok(());
         };
         let start = began.after(self.params.warmup);
-        let end = start.after(self.params.duration);
-        self.recorder.expect_window(start, end);
+        if self.params.until_steady {
+            self.recorder.warm_up(began, self.params.duration);
+        } else {
+            self.recorder.expect_window(start, start.after(self.params.duration));
+        }
         if start > began {
             control.enter(TrialPhase::Warmup, began);
         }
-        let ended = self.work(control, began, end);
+        let ended = self.work(control, began);
         if self.recorder.is_counting() {
-            let stopped_at = self.clock.now().min(end);
+            let stopped_at = self.clock.now().min(self.recorder.window().end());
             let cpu = self.clock.thread_cpu();
             self.recorder.close_window(stopped_at, &mut self.clients, cpu);
         }
@@ -84,13 +87,13 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         Ok(())
     }
 
-    /// Lets the clients work from `began` until `end`, or until the trial is stopped.
-    fn work(&mut self, control: &Control, began: Nanos, end: Nanos) -> Result<(), LoadError> {
+    /// Lets the clients work from `began` to the end of the window, or until the trial is stopped.
+    fn work(&mut self, control: &Control, began: Nanos) -> Result<(), LoadError> {
         self.answer(began);
         self.begin(began);
         loop {
             let now = self.read_clock();
-            if now >= end || control.stopped() {
+            if now >= self.recorder.window().end() || control.stopped() {
                 return Ok(());
             }
             self.round(now, self.next_wake())?;

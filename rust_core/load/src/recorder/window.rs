@@ -10,7 +10,8 @@
 //!        due ──┼──────────────────────────┼──▶         the same: it waited for the whole window, and before
 //! ```
 //! The clients go on from the warm-up into the window: draining them first would empty all queues, and the window would
-//! begin with an idle lock. All threads know start and end from the gate on.
+//! begin with an idle lock. All threads know start and end from the gate on, or, with a warm-up until steady
+//! (`warming.rs`), a step before the start.
 //!
 //! Promises: grants, commands, attempts and ends of acquires count when they happen within the window, and exactly
 //! once. A latency is a sample when its acquire was due within the window, or still waits at its end. Every clock
@@ -104,6 +105,11 @@ impl Window {
         self.length
     }
 
+    /// When it closes; `NEVER` in a warm-up until steady.
+    pub(crate) fn end(&self) -> Nanos {
+        self.end
+    }
+
     pub(crate) fn last_look(&self) -> Nanos {
         self.last_look
     }
@@ -169,6 +175,9 @@ impl Recorder {
     #[cold]
     #[inline(never)]
     pub(crate) fn turn<L: LockMachine>(&mut self, now: Nanos, clients: &mut Clients<L>, cpu: Nanos) {
+        if !self.has_warmed_up(now) {
+            return;
+        }
         if !self.counting {
             self.open_window(clients, cpu);
         }
