@@ -42,7 +42,7 @@ def undecided(name: str, reason: str) -> str:
 
 def _table(answer: GateAnswer) -> str:
     titles = ["lock", "load", "result", "by", "base", "head", "head / base", "noise", "confirming round"]
-    lines = [table_row([*titles, "excluded slowdown"]), table_row([*[":--"] * 4, *["--:"] * 6])]
+    lines = [table_row([*titles, "slower by at most"]), table_row([*[":--"] * 4, *["--:"] * 6])]
     # Cells that fail come first, for a long table is cut.
     ordered = sorted(answer.cells, key=lambda one: not one.is_regression)
     lines += [table_row([plain(text) for text in _row(one)]) for one in ordered[:SHOWN_ROWS]]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pybench.records import Run
 
 NAMES = ("base", "head")
-TITLES = ("base", "head", "head / base", "noise", "confirming round", "excluded slowdown")
+TITLES = ("base", "head", "head / base", "noise", "confirming round", "slower by at most")
 
 
 def build(answer: GateAnswer, base: Run, head: Run) -> str:

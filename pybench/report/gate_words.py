@@ -39,8 +39,8 @@ def noise(judged: Judged | None) -> str:
 
 
 def excluded(judged: Judged | None) -> str:
-    """The slowdown above which the interval of the round lies nowhere."""
-    return NOT_AVAILABLE if judged is None else f"above {percent(judged.excluded)}"
+    """The largest slowdown in the interval of the round."""
+    return NOT_AVAILABLE if judged is None else percent(judged.excluded)
 
 
 def least(judged: Judged | None) -> str:
@@ -62,8 +62,8 @@ def sentence(cell: GateCell) -> str:
         Finding.NOT_CONFIRMED: f"slower in the first round and not in the second, {title(cell)} {_rounds(cell)}",
         Finding.FASTER: f"faster, {title(cell)} {interval(cell.first)}",
         Finding.SAME: f"the same within {percent(cell.first.limit)}, {title(cell)} {interval(cell.first)}",
-        Finding.UNKNOWN: f"no regression found, {title(cell)} {interval(cell.first)}; slowdowns "
-        f"{excluded(cell.first)} are excluded",
+        Finding.UNKNOWN: f"no regression found, {title(cell)} {interval(cell.first)}; slower by at "
+        f"most {excluded(cell.first)}",
     }
     return f"{change.name}: {texts[cell.finding]}"
 
