@@ -106,7 +106,7 @@ def gate(
     """
     from pybench.cli import gate_plan
     from pybench.cli.compare import share
-    from pybench.cli.gate_output import Outputs
+    from pybench.cli.gate_output import NO_BASE, Outputs
     from pybench.gate.job import GateJob
     from pybench.gate.sides import WHAT_TO_GIVE, Asked, read_sides
 
@@ -131,6 +131,7 @@ def gate(
     outputs = Outputs(md=md, html=html, junit=junit, summary=summary, as_json=as_json)
     if not asked.names_a_base:
         outputs.write_undecided(sides.head.name)
+        say(NO_BASE)
         say(f"hint: {WHAT_TO_GIVE}")
         return _exits(Exit.UNDECIDED)
     outcome = _carried_out(GateJob(sides, _command(), out, limits), yes=yes)
