@@ -197,6 +197,13 @@ def test_an_unsafe_head_is_a_regression_and_an_unsafe_base_is_none():
     assert answered([broken], [broken]).outcome is Outcome.UNKNOWN
 
 
+def test_a_violation_of_either_measurement_of_the_head_is_a_regression():
+    safe, broken = [lock("mutex", 10_000, trials=8)], [unsafe("mutex", trials=8)]
+    for head, again in ((broken, safe), (safe, broken)):
+        answer = answer_of(side("base", safe), side("head", head), side("again", again))
+        assert answer.headline == "regression: mutex became unsafe"
+
+
 def test_a_lock_that_is_no_longer_proved_cannot_be_told():
     base, head = lock("mutex", 10_000, trials=8), lock("mutex", 10_000, trials=8, verdict="UNDECIDED")
     answer = answered([base], [head])
