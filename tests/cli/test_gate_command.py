@@ -196,20 +196,12 @@ def test_a_server_that_ends_ends_the_gate_and_keeps_its_trials(matrix, given_ser
     assert {load(tmp_path / "gated" / side).manifest["status"] for side in SIDES} == {"interrupted"}
 
 
-def test_a_gate_runs_again_from_the_folder_of_a_run(pybench: Pybench, matrix, tmp_path):
-    assert pybench("run", matrix, "--trials", "1", *SHORT, "--out", "before").code == 0
-    (tmp_path / "other.yaml").write_text(MATRIX.replace("mutex", "fenced"))
-    answer = pybench("gate", "before", "--head", "other.yaml", "--trials", "1", *SHORT, "--json")
-    assert answer.code == 21, answer.err
-    (cell,) = json.loads(answer.out)["cells"]
-    assert (cell["lock"], cell["result"]) == ("mutex -> fenced", "can't tell")
-
-
-def test_run_writes_junit_and_the_summary_of_a_job(pybench: Pybench, matrix, tmp_path):
+def test_a_run_writes_junit_and_the_summary_of_a_job_and_its_folder_is_a_base(pybench: Pybench, matrix, tmp_path):
     summary = tmp_path / "summary.md"
     summary.write_text("before\n\n")
     answer = pybench(
         *("run", matrix, "--trials", "1", *SHORT, "--threshold", "grants < 1", "--junit", "run.xml", "--summary"),
+        *("--out", "before"),
         GITHUB_STEP_SUMMARY=str(summary),
     )
     assert answer.code == 10, answer.err
@@ -217,3 +209,11 @@ def test_run_writes_junit_and_the_summary_of_a_job(pybench: Pybench, matrix, tmp
     text = summary.read_text()
     assert text.startswith("before\n\n### ")
     assert "Thresholds: 0 met, 1 missed." in text
+    (tmp_path / "other.yaml").write_text(MATRIX.replace("mutex", "fenced"))
+    answer = pybench("gate", "before", "--head", "other.yaml", "--trials", "1", *SHORT, "--json", "--out", "gated")
+    assert answer.code == 21, answer.err
+    (cell,) = json.loads(answer.out)["cells"]
+    assert (cell["lock"], cell["result"]) == ("mutex -> fenced", "can't tell")
+    resumed = pybench("run", "--resume", "gated/head")
+    assert resumed.code == 40
+    assert "is a side of a gate" in resumed.err

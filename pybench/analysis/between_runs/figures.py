@@ -155,7 +155,7 @@ def _pairs(
 
 
 def by_block(trials: pd.DataFrame, column: str) -> dict[int, float]:
-    """The figure of each block that has it. A figure of 0 has no logarithm, and counts as half of the smallest other."""
+    """The figure of each block that has it. One of 0 has no logarithm, and counts as half of the smallest other."""
     if column not in trials:
         return {}
     pairs = zip(trials["block"], trials[column], strict=True)

@@ -6,7 +6,7 @@ Speed is judged in two rounds, see `gating`: by grants/s in a closed loop, by p9
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from pybench.analysis import gating
 from pybench.analysis.between_runs.changes import CellChange, Recorded, RunChanges, Turn, compare_runs
 from pybench.analysis.between_runs.figures import by_block
 from pybench.analysis.gating import Blocks, Finding, Judged
+from pybench.formats import digits
 from pybench.numbers import plural
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ class GateAnswer:
         most = max(one.first.excluded for one in self.judged if one.first is not None)
         every = "the cell" if len(self.judged) == 1 else "every cell"
         return (
-            f"pass: no regression in {plural(len(self.judged), 'cell')}; a slowdown above {most:.1%} is excluded in "
-            f"{every}"
+            f"pass: no regression in {plural(len(self.judged), 'cell')}; a slowdown above {digits(most * 100, 2)} % is "
+            f"excluded in {every}"
         )
 
 
@@ -115,7 +116,7 @@ def _first_of(cells: list[GateCell]) -> str:
 
 def answer_of(base: Recorded, head: Recorded, again: Recorded, band: float | None = None) -> GateAnswer:
     """Judge the sides of one gate. A `band` widens narrower equivalence bands to this share."""
-    changes = compare_runs(base, head, band)
+    changes = _with_verdicts(compare_runs(base, head, band), compare_runs(base, again, band))
     of_first = int(_gate(head)["blocks"])
     trials = [_by_cell(run.trials) for run in (base, head, again)]
     rounds: list[dict[str, Blocks]] = [{}, {}]
@@ -139,6 +140,13 @@ def answer_of(base: Recorded, head: Recorded, again: Recorded, band: float | Non
         finding = None if change.effect is None else gating.decided(cell, first, second)
         found.append(GateCell(change, finding, first.get(cell), second.get(cell)))
     return GateAnswer(tuple(found), changes)
+
+
+def _with_verdicts(head: RunChanges, again: RunChanges) -> RunChanges:
+    """The changes of the head, with its verdict from the second measurement where only that one found a regression."""
+    worse = {one.new_cell: one for one in again.cells if one.turn is Turn.REGRESSION}
+    cells = [one if one.turn is Turn.REGRESSION else worse.get(one.new_cell, one) for one in head.cells]
+    return replace(head, cells=tuple(cells))
 
 
 def _gate(run: Recorded) -> dict[str, Any]:
