@@ -71,7 +71,7 @@ def below(pid: int) -> list[int]:
     """All descendants of the process `pid`; none of a process that has ended."""
     try:
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
     return [process for child in children for process in (child, *below(child))]
 

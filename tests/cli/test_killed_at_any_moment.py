@@ -24,12 +24,12 @@ from tests.waiting import wait_until
 
 MATRIX = """
 name: many
-axes: {strategy: mutex, concurrency: [1, 2, 3, 4, 6, 8], keys: [1, 8], hold: [0, 100us]}
+axes: {strategy: mutex, concurrency: [1, 2, 4], keys: [1, 8], hold: [0, 100us]}
 trials: 2
 warmup: 0
 duration: 20ms
 """
-TRIALS = 48
+TRIALS = 24
 JUDGED = {0, 21}
 """Trials this short may have no grant on a busy machine: such a cell is undecided."""
 FINISHED = re.compile(r"^\[(\d+)/(\d+)\]", re.MULTILINE)
@@ -170,6 +170,7 @@ def require_whole(run: KilledRun, pybench: Pybench, undisturbed: dict[str, Any])
     assert shape_of(run.folder) == undisturbed
 
 
+@pytest.mark.timeout(300)
 def test_a_run_that_is_killed_five_times_is_whole_in_the_end(
     pybench: Pybench, tmp_path: Path, undisturbed: dict[str, Any]
 ):
