@@ -29,7 +29,7 @@ POWER = 0.95
 """How often one round finds a slowdown of the least size; both rounds find it in 9 of 10 jobs."""
 TRIAL_SHARE = 1.5
 """The variance of one block's log ratio in variances of a trial: one for the base, half of one for the head's two."""
-TRIMMED_COST = 1.06
+TRIMMED_COST = 1.17
 """The variance of a trimmed mean of normal samples, in variances of their mean."""
 BY_COLUMN = {figure.column: figure for figure in FIGURES}
 
@@ -175,4 +175,4 @@ def forecast(column: str, spread: float, *, blocks: int, cells: int, band: float
 
 def blocks_by_default(cells: int) -> int:
     """Blocks of a round over so many cells: the more cells, the stricter is the test of each."""
-    return 24 + 4 * math.ceil(math.log(max(cells, 1), 4))
+    return 28 + 8 * math.ceil(math.log(max(cells, 1), 4))

@@ -44,7 +44,7 @@ BasePostgres = Annotated[list[str] | None, _of_base("URL", "The base is this dat
 Trials = Annotated[
     str | None,
     _scheduled(
-        "N", "Blocks of each round, with 3 trials a cell.  [default: 24 to 44, the more the more cells there are]"
+        "N", "Blocks of each round, with 3 trials a cell.  [default: 28 to 68, the more the more cells there are]"
     ),
 ]
 Duration = Annotated[str | None, _scheduled("TIME", "Measured time of each trial.  [default: the matrix's]")]
@@ -106,7 +106,7 @@ def gate(
     """
     from pybench.cli import gate_plan
     from pybench.cli.compare import share
-    from pybench.cli.gate_output import Outputs
+    from pybench.cli.gate_output import NO_BASE, Outputs
     from pybench.gate.job import GateJob
     from pybench.gate.sides import WHAT_TO_GIVE, Asked, read_sides
 
@@ -131,6 +131,7 @@ def gate(
     outputs = Outputs(md=md, html=html, junit=junit, summary=summary, as_json=as_json)
     if not asked.names_a_base:
         outputs.write_undecided(sides.head.name)
+        say(NO_BASE)
         say(f"hint: {WHAT_TO_GIVE}")
         return _exits(Exit.UNDECIDED)
     outcome = _carried_out(GateJob(sides, _command(), out, limits), yes=yes)

@@ -41,7 +41,6 @@ class Outputs:
 
         if self.as_json:
             data_json(_object(None, {}, code, reason))
-        say(reason)
         text = undecided(name, reason)
         if self.md is not None:
             write_file(self.md, text)
@@ -59,6 +58,8 @@ class Outputs:
         answer = outcome.answer
         if answer is None:
             reason = NOTHING if outcome.error is None else outcome.error.message
+            if outcome.error is None:
+                say(reason)
             self.write_undecided(name, reason, outcome.exit)
             return
         base, head = outcome.runs[BASE], outcome.runs[HEAD]

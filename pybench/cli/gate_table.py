@@ -68,12 +68,12 @@ def _columns(cells: Sequence[GateCell]) -> list[Column[GateCell]]:
         *([Column("load", _load, left=True, is_kept=True)] if any(_load(one) for one in cells) else []),
         Column("result", lambda one: one.word, left=True, is_kept=True),
         *([Column("by", _title, left=True)] if len(titles) > 1 else []),
+        Column("head / base", lambda one: interval(one.first)),
+        Column("slower by at most", lambda one: excluded(one.first)),
+        *([Column("confirming round", lambda one: interval(one.second))] if any(one.second for one in cells) else []),
+        Column("noise", lambda one: noise(one.first)),
         Column(f"base {figure}", deciding("old")),
         Column(f"head {figure}", deciding("new")),
-        Column("ratio [interval]", lambda one: interval(one.first)),
-        Column("noise", lambda one: noise(one.first)),
-        Column("excluded slowdown", lambda one: excluded(one.first)),
-        *([Column("confirming round", lambda one: interval(one.second))] if any(one.second for one in cells) else []),
         *(
             Column(of.title, lambda one, column=of.column: short_ratio(one.change.figure(column)), left=True)  # type: ignore[misc]
             for of in FIGURES

@@ -17,7 +17,7 @@ from pybench import exits
 from pybench.analysis.between_runs.changes import BASE
 from pybench.analysis.between_runs.gate_answer import GateAnswer, Outcome, answer_of
 from pybench.analysis.gating import blocks_by_default
-from pybench.errors import PybenchError, RecordError
+from pybench.errors import InputError, PybenchError, RecordError
 from pybench.exits import Exit
 from pybench.gate.order import AGAIN, HEAD, SIDES, turns
 from pybench.gate.other_python import Environment, OtherTrial
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 CHECKED = ("control", "probes", "baseline")
 """The entries of a manifest that the checks before the first trial make."""
+ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ def carry_out(job: GateJob, *, watch: Watch | None = None, consent: Consent | No
     LeftAtOnce when the user insists later.
     """
     require_core()
+    _require_free(job.out)
     state = _State()
     try:
         with open_files(), Interrupts() as interrupts:
@@ -167,7 +169,7 @@ class _Gate:
             prepared[name] = plan, placement, servers
             noted |= dict.fromkeys([*plan.warnings, *plan.notes, *placement.notes()])
             if consent is not None:
-                consent(plan, servers)
+                consent(self._announced(plan, name), servers)
         for note in noted:
             self.watch.note(note)
         for side, alone in ((BASE, pairs.only_base), (HEAD, pairs.only_head)):
@@ -178,6 +180,12 @@ class _Gate:
     def _planned(self, plan: Plan, cells: list[Cell]) -> Plan:
         matrix = plan.matrix.model_copy(update={"trials": self.blocks})
         return replace(plan, matrix=matrix, cells=cells, order=[list(range(len(cells)))] * self.blocks)
+
+    def _announced(self, plan: Plan, name: str) -> Plan:
+        """`plan` with all trials that both rounds can send to the servers of base or head."""
+        trials = self.blocks * ROUNDS * (1 if name == BASE else 2)
+        matrix = plan.matrix.model_copy(update={"trials": trials})
+        return replace(plan, matrix=matrix, seconds=plan.seconds_per_trial * trials * len(plan.cells))
 
     def _make_sides(
         self,
@@ -305,7 +313,7 @@ class _Gate:
             sides[name].runner.check(sides[name].cells)
         head, again = sides[HEAD], sides[AGAIN]
         again.runner.clear_leftovers()
-        again.folder.update_manifest(**{name: head.folder.manifest[name] for name in CHECKED})
+        again.folder.update_manifest(**{name: head.folder.manifest.get(name, []) for name in CHECKED})
         again.runner.observer.baselines = head.runner.observer.baselines
 
     def _loaded(self) -> dict[str, Run]:
@@ -347,6 +355,12 @@ def exit_code(answer: GateAnswer | None, runs: dict[str, Run], error: PybenchErr
         if name == HEAD and not all(result.passed for result in run.thresholds):
             codes.add(Exit.THRESHOLD_MISSED)
     return exits.first(codes)
+
+
+def _require_free(out: Path | None) -> None:
+    """Raise InputError where `out` is in use: better before the first trial than after it."""
+    if out is not None and out.is_dir() and any(out.iterdir()):
+        raise InputError(f"{out} is not empty", hint="choose a new or an empty folder with --out")
 
 
 def blocks_of(sides: Sides, cells: int) -> int:

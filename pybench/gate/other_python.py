@@ -24,7 +24,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import pybench
 from pybench import _core
 from pybench.errors import InputError, PybenchError
 from pybench.gate.hand_over import MODULE, NUMBER, request
@@ -34,7 +33,7 @@ from pybench.records.parts import TrialPart
 if TYPE_CHECKING:
     from pybench.core_specs import TrialSpec
 
-OUR_ROOT = Path(pybench.__file__).parents[1]
+OUR_ROOT = Path(__file__).parents[2]
 HELLO_S = 120.0
 """The first start reads the whole of an environment from the disk."""
 PLANTED_S = 60.0

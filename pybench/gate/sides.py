@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ WHAT_TO_GIVE = (
     "name what to compare with: --base-python VENV (another pybench), --base-redis or --base-postgres URL (another "
     "server), or --head MATRIX (another matrix than BASE)"
 )
+SCHEDULE = ("trials", "duration", "warmup", "seed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,7 @@ def read_sides(asked: Asked) -> Sides:
     head, head_text = _read(asked.head or asked.base, asked, asked.redis, asked.postgres)
     base, base_text = _read(asked.base, asked, asked.base_redis or asked.redis, asked.base_postgres or asked.postgres)
     # One seed: the trials of a block have the same keys and holds on both sides. The head's times are those of both.
-    base = base.model_copy(
-        update={"seed": head.seed, "duration_ns": head.duration_ns, "warmup_ns": head.warmup_ns, "trials": head.trials}
-    )
+    base = _scheduled(base, head, SCHEDULE)
     secrets = base.secrets | head.secrets
     environment = None if asked.base_python is None else replace(Environment.at(asked.base_python), secrets=secrets)
     return Sides(base, head, (base_text, head_text), None if asked.trials is None else head.trials, environment)
@@ -85,7 +84,7 @@ def _read(path: Path, asked: Asked, redis: Sequence[str], postgres: Sequence[str
     from pybench.matrix import read_text
     from pybench.running.job import read_matrix
 
-    schedule = {name: getattr(asked, name) for name in ("trials", "duration", "warmup", "seed")}
+    schedule = {name: getattr(asked, name) for name in SCHEDULE}
     if path.is_dir():
         return _of_folder(path, schedule, {"redis": redis, "postgres": postgres}), None
     text = read_text(path)
@@ -116,9 +115,13 @@ def _of_folder(path: Path, schedule: Mapping[str, Any], addresses: Mapping[str, 
     except InputError as error:
         raise InputError(error.message, hint="pass the address with --redis or --postgres") from None
     said = read_matrix(None, None, strategy="none", **schedule)
-    fields = {"trials": "trials", "duration": "duration_ns", "warmup": "warmup_ns", "seed": "seed"}
-    changed = {field: getattr(said, field) for name, field in fields.items() if schedule[name] is not None}
-    return matrix.model_copy(update=changed)
+    return _scheduled(matrix, said, [name for name, text in schedule.items() if text is not None])
+
+
+def _scheduled(matrix: Matrix, other: Matrix, names: Iterable[str]) -> Matrix:
+    """`matrix` with these keys, named as in a file, of the `other` one."""
+    fields = {field.alias or name: name for name, field in type(matrix).model_fields.items()}
+    return matrix.model_copy(update={fields[name]: getattr(other, fields[name]) for name in names})
 
 
 @dataclass(frozen=True, slots=True)

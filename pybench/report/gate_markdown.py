@@ -41,8 +41,8 @@ def undecided(name: str, reason: str) -> str:
 
 
 def _table(answer: GateAnswer) -> str:
-    titles = ["lock", "load", "result", "by", "base", "head", "head / base", "noise", "confirming round"]
-    lines = [table_row([*titles, "excluded slowdown"]), table_row([*[":--"] * 4, *["--:"] * 6])]
+    titles = ["lock", "load", "result", "by", "head / base", "confirming round", "slower by at most", "noise"]
+    lines = [table_row([*titles, "base", "head"]), table_row([*[":--"] * 4, *["--:"] * 6])]
     # Cells that fail come first, for a long table is cut.
     ordered = sorted(answer.cells, key=lambda one: not one.is_regression)
     lines += [table_row([plain(text) for text in _row(one)]) for one in ordered[:SHOWN_ROWS]]
@@ -57,9 +57,9 @@ def _row(one: GateCell) -> list[str]:
         one.change.load,
         one.word,
         gate_words.title(one),
-        *values,
         gate_words.interval(one.first),
-        gate_words.noise(one.first),
         gate_words.interval(one.second),
         gate_words.excluded(one.first),
+        gate_words.noise(one.first),
+        *values,
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pybench.records import Run
 
 NAMES = ("base", "head")
-TITLES = ("base", "head", "head / base", "noise", "confirming round", "excluded slowdown")
+TITLES = ("head / base", "confirming round", "slower by at most", "noise", "base", "head")
 
 
 def build(answer: GateAnswer, base: Run, head: Run) -> str:
@@ -61,12 +61,12 @@ def _row(one: GateCell) -> dict[str, object]:
         "result": one.word,
         "tone": _tone(one),
         "figures": [
-            (f"{values[0]} {title}", "" if change is None else change.old),
-            (f"{values[1]} {title}", "" if change is None else change.new),
             (gate_words.interval(one.first), _ratio(one.first)),
-            (gate_words.noise(one.first), "" if one.first is None else one.first.noise),
             (gate_words.interval(one.second), _ratio(one.second)),
             (gate_words.excluded(one.first), "" if one.first is None else one.first.excluded),
+            (gate_words.noise(one.first), "" if one.first is None else one.first.noise),
+            (f"{values[0]} {title}", "" if change is None else change.old),
+            (f"{values[1]} {title}", "" if change is None else change.new),
         ],
     }
 

@@ -39,8 +39,8 @@ def noise(judged: Judged | None) -> str:
 
 
 def excluded(judged: Judged | None) -> str:
-    """The slowdown above which the interval of the round lies nowhere."""
-    return NOT_AVAILABLE if judged is None else f"above {percent(judged.excluded)}"
+    """The largest slowdown in the interval of the round."""
+    return NOT_AVAILABLE if judged is None else percent(judged.excluded)
 
 
 def least(judged: Judged | None) -> str:
@@ -57,13 +57,15 @@ def sentence(cell: GateCell) -> str:
         return f"{change.name}: not judged, {change.old_verdict.value} -> {change.new_verdict.value}"
     if cell.first is None:
         return f"{change.name}: fewer than {ENOUGH_BLOCKS} blocks with {title(cell)} on all sides"
+    figure, ratio = title(cell), interval(cell.first)
+    again = "" if cell.second is None else f", and {interval(cell.second)} in the confirming round"
+    limit = percent(cell.first.limit)
     texts = {
-        Finding.SLOWER: f"slower, {title(cell)} {_rounds(cell)}, limit {percent(cell.first.limit)}",
-        Finding.NOT_CONFIRMED: f"slower in the first round and not in the second, {title(cell)} {_rounds(cell)}",
-        Finding.FASTER: f"faster, {title(cell)} {interval(cell.first)}",
-        Finding.SAME: f"the same within {percent(cell.first.limit)}, {title(cell)} {interval(cell.first)}",
-        Finding.UNKNOWN: f"no regression found, {title(cell)} {interval(cell.first)}; slowdowns "
-        f"{excluded(cell.first)} are excluded",
+        Finding.SLOWER: f"slower: {figure} by a factor of {ratio}{again}; the limit is {limit}",
+        Finding.NOT_CONFIRMED: f"slower in the first round only: {figure} by a factor of {ratio}{again}",
+        Finding.FASTER: f"faster: {figure} by a factor of {ratio}",
+        Finding.SAME: f"the same within {limit}: {figure} by a factor of {ratio}",
+        Finding.UNKNOWN: f"can't tell: {figure} by a factor of {ratio}; slower by at most {excluded(cell.first)}",
     }
     return f"{change.name}: {texts[cell.finding]}"
 
@@ -72,11 +74,6 @@ def title(cell: GateCell) -> str:
     """The figure that decides."""
     found = cell.change.figure(cell.change.deciding)
     return "speed" if found is None else found.figure.title
-
-
-def _rounds(cell: GateCell) -> str:
-    second = "" if cell.second is None else f", then {interval(cell.second)}"
-    return f"{interval(cell.first)}{second}"
 
 
 def notes(answer: GateAnswer) -> list[str]:

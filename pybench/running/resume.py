@@ -35,7 +35,11 @@ def open_run(path: Path) -> RunFolder:
 
 
 def require_unfinished(folder: RunFolder) -> None:
-    """Raise RecordError when the run in `folder` is complete."""
+    """Raise RecordError when the run in `folder` is complete, or is one side of a gate."""
+    if "gate" in folder.manifest:
+        raise RecordError(
+            f"{folder.path} is a side of a gate: its trials alone would not be pairs", hint="run pybench gate again"
+        )
     if folder.manifest["status"] == "complete":
         raise RecordError(
             f"{folder.path} is complete: no trial is left to run", hint=f"pybench report {quote(str(folder.path))}"

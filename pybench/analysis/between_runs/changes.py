@@ -170,7 +170,7 @@ def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> Run
         cells.append(_change(before, after, label, _load(after, axes), found, newly_broken=newly_broken))
     return RunChanges(
         cells=tuple(cells),
-        differences=tuple(differences(old.manifest, new.manifest)),
+        differences=tuple(differences(old.manifest, new.manifest, baselines=job is None)),
         only_old=tuple(str(row["cell"]) for row in matched.only_old),
         only_new=tuple(str(row["cell"]) for row in matched.only_new),
         paired=job is not None,

@@ -21,7 +21,7 @@ import numpy as np
 
 from pybench.analysis import block_ratios
 from pybench.analysis.block_ratios import LogRatios
-from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
+from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS, floor_of, positive
 from pybench.analysis.significance import Estimate, Ratio, Test, holm, prior
 from pybench.numbers import missing
 
@@ -154,17 +154,12 @@ def _pairs(
 
 
 def by_block(trials: pd.DataFrame, column: str) -> dict[int, float]:
-    """The figure of each block, above 0. A figure of 0 has no ratio: then nothing is compared."""
+    """The figure of each block that has it. One of 0 has no logarithm, and counts as half of the smallest other."""
     if column not in trials:
         return {}
-    found = {
-        int(block): float(value)
-        for block, value in zip(trials["block"], trials[column], strict=True)
-        if not missing(value)
-    }
-    if any(value <= 0 or not math.isfinite(value) for value in found.values()):
-        return {}
-    return found
+    pairs = zip(trials["block"], trials[column], strict=True)
+    found = {int(block): float(value) for block, value in pairs if not missing(value)}
+    return positive(found, floor_of(found.values())) if any(value > 0 for value in found.values()) else {}
 
 
 def _pooled(logs: Sequence[NDArray[np.float64]], least_spread: float) -> float:

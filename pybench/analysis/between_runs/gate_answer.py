@@ -14,6 +14,7 @@ from pybench.analysis import gating
 from pybench.analysis.between_runs.changes import CellChange, Recorded, RunChanges, Turn, compare_runs
 from pybench.analysis.between_runs.figures import by_block
 from pybench.analysis.gating import Blocks, Finding, Judged
+from pybench.formats import digits
 from pybench.numbers import plural
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ class GateAnswer:
         most = max(one.first.excluded for one in self.judged if one.first is not None)
         every = "the cell" if len(self.judged) == 1 else "every cell"
         return (
-            f"pass: no regression in {plural(len(self.judged), 'cell')}; a slowdown above {most:.1%} is excluded in "
-            f"{every}"
+            f"pass: no regression in {plural(len(self.judged), 'cell')}; a slowdown above {digits(most * 100, 2)} % is "
+            f"excluded in {every}"
         )
 
 

@@ -33,9 +33,12 @@ class Difference:
         return f"{self.what}: {self.old} -> {self.new}"
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """The differences between two manifests, servers first."""
-    found = [*_servers(old, new), *_baselines(old, new)]
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], *, baselines: bool = True) -> list[Difference]:
+    """The differences between two manifests, servers first.
+
+    Without `baselines`, idle calls are left out: where trials are pairs, a single measurement of each side is noise.
+    """
+    found = [*_servers(old, new), *(_baselines(old, new) if baselines else ())]
     for group, names in (("machine", _MACHINE), ("versions", _VERSIONS)):
         found += _facts(old.get(group) or {}, new.get(group) or {}, names)
     found += _commits(old, new)
