@@ -65,7 +65,7 @@ fuzz: ## what reads Redis and Postgres under cargo-fuzz, a minute for each targe
 
 wheel: $(VENV)/.made ## the wheel for this kind of machine and every Python from 3.11 on, in dist/
 	$(BIN)/python -m pip install 'maturin[zig]>=1.16,<2'
-	$(BIN)/maturin build --release --locked --strip --out dist --compatibility manylinux_2_28 --zig
+	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --release --locked --strip --out dist --compatibility manylinux_2_28 --zig
 
 # Outside of the checkout, where `import pybench` finds the wheel and not the sources.
 try-wheel: ## install the wheel of dist/ in a clean environment, and measure with it

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 class Clock:
     """Starts when it is created, before the trials in `left` and before what a run measures ahead of its trials."""
 
-    def __init__(self, left: Sequence[Slot]) -> None:
+    def __init__(self, left: Sequence[Slot], *, is_resumed: bool = False, overhead_s: float | None = None) -> None:
+        """`overhead_s` is the overhead of a trial, in seconds, in an earlier part of the run, if it is known."""
         self._trials_left = Counter(slot.cell.id for slot in left)
         self._planned_left_s = sum(slot.planned_s for slot in left)
-        self._before_s = before_trials_ns([slot.cell for slot in left]) / 1e9
+        self._before_s = before_trials_ns([slot.cell for slot in left], is_resumed=is_resumed) / 1e9
+        self._usual_s = TRIAL_OVERHEAD_NS / 1e9 if overhead_s is None else overhead_s
         self._took: dict[str, list[float]] = {}
         """Cell -> seconds beyond the planned time, for each of its trials."""
         self._mark = time.monotonic()
@@ -66,4 +68,4 @@ class Clock:
     def _elsewhere_s(self) -> float:
         """The overhead that is expected of a cell without a trial."""
         means = [sum(took) / len(took) for took in self._took.values()]
-        return sum(means) / len(means) if means else TRIAL_OVERHEAD_NS / 1e9
+        return sum(means) / len(means) if means else self._usual_s

@@ -32,6 +32,8 @@ LAST_SHOWN = 6
 ALWAYS_SHOWN = 3
 """The line of the bar and the two lines of the running trial."""
 WIDEST_BAR = 100
+LONG_S = 10.0
+"""Below so many seconds plain lines do not mention the time left."""
 
 
 def watch() -> Watch:
@@ -40,18 +42,25 @@ def watch() -> Watch:
     return LiveView(console) if sys.stderr.isatty() and takes_styles(console) else PlainLines()
 
 
+def clock_of(left: Sequence[Slot], total: int, overhead_s: float | None) -> Clock:
+    """The clock of a run that has `total` trials, of which those of `left` are to run."""
+    return Clock(left, is_resumed=len(left) < total, overhead_s=overhead_s)
+
+
 class PlainLines:
-    """One line for each finished trial: for logs and pipes."""
+    """One line for each finished trial, and the time left after each tenth of a long run: for logs and pipes."""
 
     def __init__(self) -> None:
-        self.total = 0
+        self.total = self.done = 0
         self.labels: Mapping[str, str] = {}
         self.clock = Clock([])
 
-    def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
+    def run_begins(
+        self, name: str, folder: Path, left: list[Slot], total: int, overhead_s: float | None = None
+    ) -> None:
         """Print what will run, and into which folder."""
-        self.total, self.labels = total, labels_of(left)
-        self.clock = Clock(left)
+        self.total, self.done, self.labels = total, total - len(left), labels_of(left)
+        self.clock = clock_of(left, total, overhead_s)
         about = wall_time(self.clock.left_s())
         say(f"{name}: {plural(len(left), 'trial')}, about {about}, into {shown_path(folder)}")
 
@@ -63,6 +72,10 @@ class PlainLines:
         """Print the result of the trial."""
         self.clock.end(slot)
         say(line_of(slot, finished, self.total, self.labels))
+        tenths = self.done * 10 // max(1, self.total)
+        self.done += not slot.is_control
+        if self.done * 10 // max(1, self.total) > tenths and self.clock.left_s() >= LONG_S:
+            say(f"{self.done:,} of {plural(self.total, 'trial')} done, about {wall_time(self.clock.left_s())} left")
 
     def note(self, text: str) -> None:
         """Print the text."""
@@ -128,10 +141,17 @@ class LiveView:
             console=console, get_renderable=self.picture, refresh_per_second=REFRESHES_PER_S, transient=True
         )
 
-    def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
+    def run_begins(
+        self, name: str, folder: Path, left: list[Slot], total: int, overhead_s: float | None = None
+    ) -> None:
         """Print what will run, and into which folder."""
         with self.lock:
-            self.name, self.total, self.done, self.clock = name, total, total - len(left), Clock(left)
+            self.name, self.total, self.done, self.clock = (
+                name,
+                total,
+                total - len(left),
+                clock_of(left, total, overhead_s),
+            )
             self.labels = labels_of(left)
         self._print(f"{name}: {plural(len(left), 'trial')}, into {shown_path(folder)}")
         self.live.start()

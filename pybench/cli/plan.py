@@ -11,9 +11,17 @@ from pybench.cli.options import AsJson, Asked
 from pybench.cli.output import data, data_json, width
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pybench.matrix import Matrix
+    from pybench.matrix.cells import Cell
     from pybench.planning.plan import Plan, ServerNeed
 
+
+MOST_LISTED = 100
+"""So many cells are listed one by one."""
+FEW_LISTED = 5
+"""Of more cells that are refused for one reason, so many."""
 
 Try = Annotated[
     bool, typer.Option("--try", help="Also acquire, renew and release each lock once on the servers that you name.")
@@ -34,7 +42,7 @@ def plan(*, asked: Asked, tries: Try = False, as_json: AsJson = False) -> int:
     if as_json:
         data_json(made.to_dict())
     else:
-        data("\n".join(_lines(made)))
+        data("\n".join(lines_of(made)))
     made.require_cells()
     if tries:
         _try_locks(matrix, as_json=as_json)
@@ -54,7 +62,8 @@ def _try_locks(matrix: Matrix, *, as_json: bool) -> None:
         data(f"tried on the given servers: {names}" if names else "tried: nothing, because no server is given")
 
 
-def _lines(plan: Plan) -> list[str]:
+def lines_of(plan: Plan) -> list[str]:
+    """The plan as `pybench plan` prints it."""
     from pybench.cli.figures import wall_time
     from pybench.matrix.durations import format_duration
     from pybench.numbers import plural
@@ -73,8 +82,7 @@ def _lines(plan: Plan) -> list[str]:
             *plan.searches,
             *(_server_line(need) for need in plan.servers),
             f"order: {plural(len(plan.order), 'block')}, shuffled by seed {matrix.seed}",
-            "cells:",
-            *(f"  {cell.id}" for cell in plan.cells),
+            *_cells(plan.cells),
         ]
     for warning in plan.warnings:
         lines += textwrap.wrap(f"warning: {warning}", width(), subsequent_indent="  ", break_on_hyphens=False)
@@ -85,8 +93,31 @@ def _lines(plan: Plan) -> list[str]:
         by_reason.setdefault(refused.reason, []).append(refused.cell.id)
     for reason, cells in by_reason.items():
         lines += textwrap.wrap(f"refused: {reason}", width(), subsequent_indent="  ", break_on_hyphens=False)
-        lines += [f"  {cell}" for cell in cells]
+        lines += _shortened(cells)
     return lines
+
+
+def _cells(cells: Sequence[Cell]) -> list[str]:
+    """A line for each cell; of many cells the axes that vary, with their values."""
+    from pybench.matrix.cells import AXES
+
+    if len(cells) <= MOST_LISTED:
+        return ["cells:", *(f"  {cell.id}" for cell in cells)]
+    lines = ["axes that vary (--json lists all cells):"]
+    for name, axis in AXES.items():
+        own = ((cell.strategy, cell.args) if name == "strategy" else getattr(cell, axis.column) for cell in cells)
+        values = list(dict.fromkeys(own))
+        if len(values) > 1:
+            texts = ("none" if value is None else axis.text(value) for value in values)
+            lines += textwrap.wrap(f"  {name}: {', '.join(texts)}", width(), subsequent_indent="    ")
+    return lines
+
+
+def _shortened(cells: Sequence[str]) -> list[str]:
+    """A line for each cell; of many cells the first ones, and how many follow."""
+    shown = cells if len(cells) <= MOST_LISTED else cells[:FEW_LISTED]
+    more = len(cells) - len(shown)
+    return [*(f"  {cell}" for cell in shown), *([f"  and {more:,} more; --json lists all cells"] if more else [])]
 
 
 def _server_line(need: ServerNeed) -> str:

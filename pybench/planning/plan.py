@@ -213,18 +213,21 @@ def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
     return sorted(range(len(cells)), key=drawn)
 
 
-def before_trials_ns(cells: Iterable[Cell]) -> int:
+def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False) -> int:
     """The time before the trials of `cells`, in nanoseconds.
 
-    It covers a control for each backend, two baselines for each kind of idle call, and a probe for each lock.
+    It covers a control for each backend, two baselines for each kind of idle call, and a probe for each lock. A resumed
+    run measures only the baselines again.
     """
     cells = list(cells)
+    calls = {call for cell in cells for call in call_conditions_of(cell)}
+    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
+    if is_resumed:
+        return len(calls) * 2 * baseline
     probes = probing.probe_cells(cells)
     parts = len(probes) + sum(probing.late_cell(probe) is not None for probe in probes)
     probed = parts * (probing.PROBE_NS + TRIAL_OVERHEAD_NS) + sum(_table_ns(probe) for probe in probes)
-    calls = {call for cell in cells for call in call_conditions_of(cell)}
     controls = len({backend for backend, _, _ in calls}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
-    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
     return controls + len(calls) * 2 * baseline + probed
 
 

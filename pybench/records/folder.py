@@ -154,13 +154,14 @@ class RunFolder:
             found.setdefault((row["cell"], row["trial"]), []).append(row)
         return found
 
-    def done(self) -> set[tuple[str, int]]:
-        """The cell and number of every complete trial, which need not be run again."""
-        return {(row["cell"], row["trial"]) for row in self._rows() if row["status"] == COMPLETE}
+    def done(self) -> dict[tuple[str, int], datetime]:
+        """The cell and number of every complete trial, which need not be run again, with the time when it began."""
+        complete = (row for row in self._rows() if row["status"] == COMPLETE)
+        return {(row["cell"], row["trial"]): datetime.fromisoformat(row["started_at"]) for row in complete}
 
     def _rows(self) -> list[dict[str, Any]]:
         trials = self._gathered().trials
-        rows: list[dict[str, Any]] = trials.select(["cell", "trial", "status"]).to_pylist()
+        rows: list[dict[str, Any]] = trials.select(["cell", "trial", "status", "started_at"]).to_pylist()
         return rows
 
     def _next_number(self, cell: str) -> int:

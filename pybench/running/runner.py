@@ -27,6 +27,7 @@ from pybench.records.tables import judged_row
 from pybench.records.telemetry import Watched
 from pybench.running.controls import run_controls, run_plants, run_probes
 from pybench.running.observer import Baseline, Measured, NewTrial, Observer, RunTrial
+from pybench.running.pace import overhead_of
 from pybench.running.preflight import use_locks
 from pybench.running.searching import Search, limit_text, run_search, search_of
 from pybench.running.trial_servers import clear_killed_runs, clear_run, spent_calls, spent_cpu_us
@@ -96,7 +97,7 @@ class Runner:
         left = [slot for slot in slots if (slot.cell.id, slot.block) not in done or self._goes_on(slot, done)]
         if not left:
             return Ending.COMPLETE
-        self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots))
+        self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots), overhead_of(slots, done))
         try:
             waiting = {slot.cell.id for slot in left}
             self.check([cell for cell in self.plan.cells if cell.id in waiting])

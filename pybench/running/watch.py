@@ -56,8 +56,13 @@ class Finished:
 class Watch(Protocol):
     """A watcher of a run."""
 
-    def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
-        """The trials `left` of `total` are about to run; an earlier part of the run has done the others."""
+    def run_begins(
+        self, name: str, folder: Path, left: list[Slot], total: int, overhead_s: float | None = None
+    ) -> None:
+        """The trials `left` of `total` are about to run; an earlier part of the run has done the others.
+
+        Each trial of the earlier part took `overhead_s` seconds beyond its planned time; None where that is unknown.
+        """
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
         """`trial` is about to run."""
@@ -75,7 +80,9 @@ class Watch(Protocol):
 class Silent:
     """A watcher that does nothing."""
 
-    def run_begins(self, name: str, folder: Path, left: list[Slot], total: int) -> None:
+    def run_begins(
+        self, name: str, folder: Path, left: list[Slot], total: int, overhead_s: float | None = None
+    ) -> None:
         """See `Watch`."""
 
     def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:

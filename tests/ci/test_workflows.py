@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +48,7 @@ def test_every_job_ends_and_makes_way_for_a_newer_one(workflow: Workflow):
 
 @pytest.mark.parametrize("workflow", ALL, ids=named)
 def test_every_action_has_the_version_that_all_workflows_use(workflow: Workflow):
-    assert {action for action in workflow.actions} <= {f"{name}@{version}" for name, version in ACTIONS.items()}
+    assert set(workflow.actions) <= {f"{name}@{version}" for name, version in ACTIONS.items()}
 
 
 @pytest.mark.parametrize("workflow", ALL, ids=named)
@@ -65,6 +68,22 @@ def test_what_an_author_of_a_pull_request_writes_is_never_part_of_a_script(workf
 def test_scripts_run_in_a_shell_that_stops_at_the_first_error(workflow: Workflow):
     # Named, bash gets `-eo pipefail`; without a name it gets `-e` alone.
     assert workflow.tree["defaults"]["run"]["shell"] == "bash"
+
+
+@pytest.mark.parametrize("workflow", ALL, ids=named)
+def test_the_schema_of_workflows_holds(workflow: Workflow, tmp_path: Path):
+    file = tmp_path / "workflow.yml"
+    file.write_text(workflow.text)
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_script_is_carried_out_by_a_test():
+    """A new step needs a test; the tests name the steps that they carry out."""
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*steps.py"))
+    names = {name for workflow in ALL for job in workflow.jobs for name in workflow.steps(job)}
+    assert {name for name in names if f'"{name}"' not in tests} == set()
 
 
 def test_ours_run_for_pull_requests_without_secrets():

@@ -39,6 +39,7 @@ class Workflow:
     """A workflow of `.github/workflows/`, or one that the manual shows."""
 
     name: str
+    text: str
     tree: Mapping[str, Any]
 
     @property
@@ -63,8 +64,7 @@ class Workflow:
 
 
 def read(name: str, text: str) -> Workflow:
-    tree = YAML(typ="safe").load(text)
-    return Workflow(name, tree)
+    return Workflow(name, text, YAML(typ="safe").load(text))
 
 
 def ours() -> dict[str, Workflow]:

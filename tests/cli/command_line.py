@@ -67,6 +67,15 @@ def answer_of(
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
+def below(pid: int) -> list[int]:
+    """All descendants of the process `pid`; none of a process that has ended."""
+    try:
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [process for child in children for process in (child, *below(child))]
+
+
 def masked(text: str) -> str:
     """`text` without the parts that differ between machines and runs."""
     text = re.sub(r"\d{8}-\d{6}", "<time>", text)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from pybench.cli.clock import Clock
+from pybench.matrix import expand, matrix_from_mapping
+from pybench.records import load
+from pybench.running.pace import overhead_of
 from pybench.running.watch import Slot
 from tests.unit.support.trials import cell as cell_of
 
@@ -78,3 +84,63 @@ def test_the_time_left_of_a_run_with_fast_and_slow_cells_is_never_off_by_a_fifth
         clock.end(each)
     assert [(real, left) for real, left in shown[:-1] if abs(left - real) > real / 5] == []
     assert clock.left_s() == pytest.approx(0.0, abs=1e-9)
+
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def recorded(name: str) -> list[tuple[Slot, float]]:
+    """The trials of a committed run in their order, each with the seconds until the next one began."""
+    run = load(RESULTS / name)
+    matrix = matrix_from_mapping(run.manifest["matrix"]["expanded"])
+    cells = {one.id: one for one in expand(matrix)}
+    planned_s = (matrix.warmup_ns + matrix.duration_ns) / 1e9
+    trials = sorted(run.trials.itertuples(), key=lambda trial: trial.started_at)
+    slots = [Slot(number, cells[trial.cell], trial.block, planned_s) for number, trial in enumerate(trials, start=1)]
+    begins = [datetime.fromisoformat(trial.started_at) for trial in trials]
+    return [
+        (one, (later - sooner).total_seconds()) for one, (sooner, later) in zip(slots, pairwise(begins), strict=False)
+    ]
+
+
+@pytest.mark.parametrize("name", ["reference", "redis-vs-postgres"])
+def test_the_time_left_of_a_real_run_is_never_off_by_a_fifth_and_never_jumps_after_its_first_block(
+    now: Time, name: str
+):
+    trials = recorded(name)
+    assert len(trials) > 70
+    clock = Clock([each for each, _ in trials])
+    left = sum(took for _, took in trials)
+    shown: list[tuple[float, float]] = []
+    for each, took in trials:
+        clock.begin(each)
+        now.now += took
+        clock.end(each)
+        left -= took
+        if each.block > 1:
+            shown.append((left, clock.left_s()))
+    assert [(real, told) for real, told in shown if abs(told - real) > real / 5 + 0.1] == []
+    steps = [later - sooner for (_, sooner), (_, later) in pairwise(shown)]
+    # The time left falls by a trial each time. What a trial took beyond its expectation may add a little.
+    assert max(steps) < 0.05 * shown[0][1]
+
+
+def test_a_resumed_run_measures_no_probe_again_and_expects_the_overhead_of_its_earlier_part(now: Time):
+    clock = Clock([slot("a"), slot("b")], is_resumed=True, overhead_s=0.5)
+    assert clock.left_s() == pytest.approx(2 * 0.32 + 2 * 2.5)
+    clock.begin(slot("a"))
+    assert clock.left_s() == pytest.approx(2 * 2.5)
+    now.now += 3.0
+    clock.end(slot("a"))
+    assert clock.left_s() == pytest.approx(2.0 + 1.0), "its own trials count more than the earlier part"
+
+
+def test_the_overhead_of_an_earlier_part_is_that_of_trials_in_sequence_without_the_pause_between_two_parts():
+    slots = [replace(slot("a", number=number), block=number) for number in range(1, 9)]
+    noon = datetime(2026, 1, 2, 12)
+    seconds = {1: 0.0, 2: 2.5, 3: 5.0, 4: 3_600.0, 5: 3_602.5, 7: 3_700.0}
+    starts = {("a", block): noon + timedelta(seconds=after) for block, after in seconds.items()}
+    assert overhead_of(slots, starts) == pytest.approx(0.5)
+    assert overhead_of(slots, {}) is None
+    assert overhead_of(slots, {("a", 1): noon, ("a", 3): noon + timedelta(seconds=5)}) is None
+    assert overhead_of(slots, {("a", 1): noon, ("a", 2): noon + timedelta(seconds=1)}) == 0.0, "the clock was set"

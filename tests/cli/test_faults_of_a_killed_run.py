@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from command_line import COMMAND, PASSWORD, GivenServer, Pybench, environment
+from command_line import COMMAND, PASSWORD, GivenServer, Pybench, below, environment
 
 from pybench.records import load
 from pybench.servers.processes import ProcessId
@@ -23,12 +23,6 @@ trials: 1
 warmup: 0
 duration: 200ms
 """
-
-
-def below(pid: int) -> list[int]:
-    """All descendants of the process `pid`."""
-    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [process for child in children for process in (child, *below(child))]
 
 
 def test_a_killed_run_leaves_no_server_is_resumed_and_removes_its_keys_from_a_given_one(

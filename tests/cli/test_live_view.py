@@ -152,6 +152,19 @@ def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.Capt
     ]
 
 
+def test_without_a_terminal_a_long_run_says_after_each_tenth_how_long_it_still_takes(
+    capsys: pytest.CaptureFixture[str],
+):
+    lines = PlainLines()
+    slots = [slot(number, seconds=60) for number in range(5, 41)]
+    lines.run_begins("long", Path("results/long"), slots, total=40, overhead_s=0.0)
+    for each in slots[:4]:
+        lines.trial_begins(each, Running())  # type: ignore[arg-type]
+        lines.trial_ends(each, finished())
+    told = [line for line in capsys.readouterr().err.splitlines() if "left" in line]
+    assert told == ["8 of 40 trials done, about 32 min left"]
+
+
 def test_a_line_names_of_a_cell_its_lock_and_the_axes_that_vary_in_the_run():
     fixed = cell_of("mutex")
     cells = [
