@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+
 from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
@@ -230,7 +230,7 @@ class Runner:
     def _keeps_history(self) -> bool:
         return bool(self.folder.manifest.get("history"))
 
-    def _run_search(self, slot: Slot, done: AbstractSet[tuple[str, int]]) -> None:
+    def _run_search(self, slot: Slot, done: Collection[tuple[str, int]]) -> None:
         """Run the search of one trial of the plan, from where an earlier part of the run left it."""
         search, is_saved = self._search(slot, done), (slot.cell.id, slot.block) in done
         matrix, folder = self.plan.matrix, self.folder
@@ -238,11 +238,11 @@ class Runner:
         if record is not None:
             self.watch.trial_ends(slot, replace(self._finished(record.row), limit=limit_text(record.row)))
 
-    def _goes_on(self, slot: Slot, done: AbstractSet[tuple[str, int]]) -> bool:
+    def _goes_on(self, slot: Slot, done: Collection[tuple[str, int]]) -> bool:
         """Whether the limit of `slot` is found, and the latency at shares of it is not measured yet."""
         return bool(slot.cell.mode.shares) and self._search(slot, done).next is not None
 
-    def _search(self, slot: Slot, done: AbstractSet[tuple[str, int]]) -> Search:
+    def _search(self, slot: Slot, done: Collection[tuple[str, int]]) -> Search:
         is_saved = (slot.cell.id, slot.block) in done
         return search_of(slot, self.plan.matrix, self.folder.probes(), is_saved=is_saved)
 

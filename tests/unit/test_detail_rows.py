@@ -19,12 +19,12 @@ from pybench.servers.sampling import Sample
 MS = 1_000_000
 
 
-def columns(clients, **given):
+def columns(clients, **given: int):
     usual = {name: np.arange(clients, dtype=np.uint64) for name in OF_CLIENTS}
     return usual | {name: np.full(clients, value, dtype=np.uint64) for name, value in given.items()}
 
 
-def votes(server=0, **given):
+def votes(server=0, **given: object):
     counts = {"asked": 1_000, "granted": 600, "refused": 300, "errors": 20, "late": 120, "decided": 400}
     hdr = {"reply_hdr": histogram([1_000 * n for n in range(1, 921)]), "validity_hdr": histogram([5 * MS] * 400)}
     return {"server": server, **counts, **hdr, **given}
@@ -69,7 +69,7 @@ def test_the_commands_of_a_trial_are_one_row():
     assert command_rows({"start_ns": np.zeros(0), "commands": np.zeros(0)}) == []
 
 
-def part(shift_steps=0, **fields):
+def part(shift_steps=0, **fields: object):
     of = TrialPart.of(FakeResult(**fields))
     return Placed(of, f"part {shift_steps}", shift_steps * 10 * MS)
 
@@ -142,7 +142,7 @@ def folder(tmp_path):
     return RunFolder.create(tmp_path / "run", manifest(control=CAUGHT))
 
 
-def detailed(trial, **fields):
+def detailed(trial, **fields: object):
     steps = {"start_ns": np.arange(2, dtype=np.uint64) * 10 * MS, "commands": np.array([trial, 2], dtype=np.uint64)}
     result = FakeResult(totals=totals(window_start_ns=BEGAN), commands=steps, nodes=[votes(0), votes(1)])
     samples = [Sample(BEGAN + at * MS, {"commands": at}) for at in (-10, 90, 190, 290)]

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn threads_add_up_whatever_the_length_of_their_steps() {
-        let (mut long, short) = (steps(&[], (10, 1)), steps(&[(10, 5)], (40, 9)));
+        let (mut long, short) = (steps(&[], (10, 1)), steps(&[(10, 5), (30, 5)], (40, 9)));
         long.fold();
         long.add(short);
         assert_eq!(long.columns().commands, [6, 4]);

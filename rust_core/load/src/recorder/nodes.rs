@@ -10,8 +10,9 @@ use locks::{CallId, ErrorKind, Nanos, Reply};
 use super::Recorder;
 use super::stats::FastHistogram;
 
-/// How many calls of a client to one server may lack a reply; of more, the oldest counts as one without.
-const DEPTH: usize = 4;
+/// How many calls of a client to one server may lack a reply; of more, the oldest counts as one without. A server that
+/// stands still for as long as the node timeout leaves about so many behind.
+const DEPTH: usize = 32;
 
 /// A call that asks for a vote and has no reply yet.
 #[derive(Clone, Copy, Debug)]
@@ -20,12 +21,42 @@ struct Asked {
     at: Nanos,
 }
 
-impl Asked {
-    /// No call has this id.
-    const NOTHING: Self = Self {
-        call: CallId(0),
-        at: Nanos::ZERO,
+/// The calls of one client to one server, in the order in which they left. Their replies come in that order.
+#[derive(Clone, Debug)]
+struct Awaited {
+    calls: [Asked; DEPTH],
+    /// How many calls were ever put in, and taken out: a call stands at its number, modulo `DEPTH`.
+    put: usize,
+    taken: usize,
+}
+
+impl Awaited {
+    const NONE: Self = Self {
+        calls: [Asked {
+            call: CallId(0),
+            at: Nanos::ZERO,
+        }; DEPTH],
+        put: 0,
+        taken: 0,
     };
+
+    fn put(&mut self, asked: Asked) {
+        self.calls[self.put % DEPTH] = asked;
+        self.put += 1;
+        self.taken = self.taken.max(self.put.saturating_sub(DEPTH));
+    }
+
+    /// When this call left. What left before it will get no reply any more. `None` for a call that is not among them.
+    fn take(&mut self, call: CallId) -> Option<Nanos> {
+        while self.taken < self.put && self.calls[self.taken % DEPTH].call <= call {
+            let asked = self.calls[self.taken % DEPTH];
+            self.taken += 1;
+            if asked.call == call {
+                return Some(asked.at);
+            }
+        }
+        None
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,9 +78,9 @@ struct Node {
 
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    nodes: Vec<Node>,
-    /// `DEPTH` for each client and server.
-    asked: Vec<Asked>,
+    servers: Vec<Node>,
+    /// One for each client and server.
+    awaited: Vec<Awaited>,
     /// The server whose reply is being handled.
     replying: Option<u16>,
 }
@@ -76,38 +107,35 @@ impl Nodes {
     /// For so many servers; `None` for a lock of one server, or one whose servers do not vote.
     pub(super) fn of(servers: usize, clients: u32) -> Option<Self> {
         (servers > 1).then(|| Self {
-            nodes: (0..servers)
+            servers: (0..servers)
                 .map(|_| Node {
                     votes: Votes::default(),
                     reply: FastHistogram::new(),
                     validity: FastHistogram::new(),
                 })
                 .collect(),
-            asked: vec![Asked::NOTHING; clients as usize * servers * DEPTH],
+            awaited: vec![Awaited::NONE; clients as usize * servers],
             replying: None,
         })
     }
 
-    fn calls(&mut self, client: u32, server: u16) -> &mut [Asked] {
-        let place = (client as usize * self.nodes.len() + usize::from(server)) * DEPTH;
-        &mut self.asked[place..place + DEPTH]
+    fn awaited(&mut self, client: u32, server: u16) -> &mut Awaited {
+        &mut self.awaited[client as usize * self.servers.len() + usize::from(server)]
     }
 
     /// A client asks a server; `sent` is whether the call has left, so that a reply may come.
     fn asked(&mut self, (client, call): (u32, CallId), server: u16, at: Nanos, sent: bool) {
-        self.nodes[usize::from(server)].votes.asked += 1;
+        self.servers[usize::from(server)].votes.asked += 1;
         if sent {
-            let oldest = self.calls(client, server).iter_mut().min_by_key(|asked| asked.at);
-            *oldest.expect("there are some") = Asked { call, at };
+            self.awaited(client, server).put(Asked { call, at });
         }
     }
 
     fn voted(&mut self, (client, call): (u32, CallId), server: u16, at: Nanos, reply: Reply, in_time: bool) {
-        let Some(asked) = self.calls(client, server).iter_mut().find(|asked| asked.call == call) else {
+        let Some(sent) = self.awaited(client, server).take(call) else {
             return;
         };
-        let Asked { at: sent, .. } = std::mem::replace(asked, Asked::NOTHING);
-        let node = &mut self.nodes[usize::from(server)];
+        let node = &mut self.servers[usize::from(server)];
         match reply {
             // The script is sent again as source, and then it is asked for a vote.
             Reply::Error(ErrorKind::NoScript) => {
@@ -124,7 +152,7 @@ impl Nodes {
 
     pub(crate) fn finish(self) -> Vec<NodeFigures> {
         let figures = self
-            .nodes
+            .servers
             .into_iter()
             .map(|Node { votes, reply, validity }| NodeFigures {
                 asked: votes.asked,
@@ -187,7 +215,7 @@ impl Recorder {
         if let Some(nodes) = &mut self.nodes
             && let Some(server) = nodes.replying
         {
-            let node = &mut nodes.nodes[usize::from(server)];
+            let node = &mut nodes.servers[usize::from(server)];
             node.votes.decided += 1;
             node.validity.record(validity.0);
         }
@@ -209,17 +237,18 @@ mod tests {
         let mut nodes = Nodes::of(2, 2).expect("two servers vote");
         nodes.asked((CLIENT, CallId(1)), 1, ms(1), true);
         nodes.asked((CLIENT, CallId(3)), 1, ms(5), true);
-        nodes.voted((CLIENT, CallId(3)), 1, ms(7), Reply::Nil, true);
-        // Nobody asked for a vote by this call, nor this server by that one.
-        nodes.voted((CLIENT, CallId(2)), 1, ms(7), Reply::Ok, true);
-        nodes.voted((CLIENT, CallId(1)), 0, ms(7), Reply::Ok, true);
+        nodes.asked((CLIENT, CallId(5)), 1, ms(6), true);
+        // Nobody asked this server for a vote by these calls.
+        nodes.voted((CLIENT, CallId(2)), 0, ms(7), Reply::Ok, true);
+        nodes.voted((CLIENT, CallId(3)), 0, ms(7), Reply::Ok, true);
         nodes.voted((CLIENT, CallId(1)), 1, ms(9), Reply::Ok, false);
         nodes.voted((CLIENT, CallId(1)), 1, ms(9), Reply::Ok, false);
+        // The release is no vote, and the reply to the call before it was lost.
+        nodes.voted((CLIENT, CallId(4)), 1, ms(9), Reply::Int(1), false);
+        nodes.voted((CLIENT, CallId(5)), 1, ms(9), Reply::Nil, true);
         let figures = &nodes.finish()[1];
-        assert_eq!(
-            (figures.asked, figures.granted, figures.refused, figures.late),
-            (2, 1, 1, 1)
-        );
+        let counts = (figures.asked, figures.granted, figures.refused, figures.late);
+        assert_eq!(counts, (3, 1, 1, 1));
         assert_eq!(figures.reply.len(), 2);
         assert!(figures.reply.max().abs_diff(8_000_000) < 8_000);
     }
@@ -228,19 +257,15 @@ mod tests {
     fn what_never_left_or_has_no_reply_was_asked_all_the_same() {
         let mut nodes = Nodes::of(3, 2).expect("three servers vote");
         nodes.asked((CLIENT, CallId(1)), 2, ms(1), false);
-        for call in 2..2 + 2 * DEPTH as u64 {
+        let last = 2 * DEPTH as u64 + 1;
+        for call in 2..=last {
             nodes.asked((CLIENT, CallId(call)), 2, ms(call), true);
         }
         nodes.voted((CLIENT, CallId(2)), 2, ms(90), Reply::Ok, false);
-        nodes.voted(
-            (CLIENT, CallId(9)),
-            2,
-            ms(90),
-            Reply::Error(ErrorKind::OutOfMemory),
-            true,
-        );
+        let error = Reply::Error(ErrorKind::OutOfMemory);
+        nodes.voted((CLIENT, CallId(last)), 2, ms(90), error, true);
         let figures = &nodes.finish()[2];
-        assert_eq!((figures.asked, figures.granted, figures.errors), (9, 0, 1));
+        assert_eq!((figures.asked, figures.granted, figures.errors), (last, 0, 1));
     }
 
     #[test]
