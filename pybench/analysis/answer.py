@@ -72,9 +72,7 @@ class Answer:
         return "; ".join([self.headline, *self.further, *([self.unsafe] if self.unsafe else [])]) + "."
 
 
-def answer_of(
-    summary: pd.DataFrame, trials: pd.DataFrame | None = None, compared: Comparison | None = None
-) -> Answer:
+def answer_of(summary: pd.DataFrame, trials: pd.DataFrame | None = None, compared: Comparison | None = None) -> Answer:
     """The answer of a run. `summary` is as in `summary.csv`; without `trials` no lock is ahead of another.
 
     `compared` is what `compare_locks` makes of the two, where that is known already.

@@ -164,6 +164,11 @@ class View:
         return {str(cell): trials for cell, trials in self.run.trials.groupby("cell", sort=False)}
 
     @cached_property
+    def complete_trials(self) -> dict[str, pd.DataFrame]:
+        """The complete trials of each cell that has any trial, by its id."""
+        return {cell: trials[trials["status"] == "complete"] for cell, trials in self.trials_by_cell.items()}
+
+    @cached_property
     def cells_of_lines(self) -> dict[str, list[int]]:
         """The indexes of the cells of each line of charts, by its label."""
         found: dict[str, list[int]] = {}
@@ -308,19 +313,21 @@ def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
     ranges = (name for names in (*TRIAL_QUANTILES, *TRIAL_RANGES) for name in names)
     wanted = dict.fromkeys(["cell", *ranges, *TRIAL_MEDIANS, *TRIAL_SUMS, "fifo_inversions", "strategy"])
     complete = trials.loc[trials["status"] == "complete", [name for name in wanted if name in trials]]
-    return {str(cell): _further(rows) for cell, rows in complete.groupby("cell", sort=False)}
+    medians, sums = ([name for name in names if name in complete] for names in (TRIAL_MEDIANS, TRIAL_SUMS))
+    # Sums and medians of all cells at once: a thousand small frames are slow to ask.
+    numbers = complete[[*medians, *sums]].astype("float64").groupby(complete["cell"], sort=False)
+    at_once = numbers[medians].median().join(numbers[sums].sum()).to_dict("index")
+    return {str(cell): _further(rows) | at_once[cell] for cell, rows in complete.groupby("cell", sort=False)}
 
 
 def _further(complete: pd.DataFrame) -> dict[str, Any]:
-    """The figures of the `complete` trials of one cell, without those that an older record lacks."""
+    """The ranges, quantiles and inversions of the `complete` trials of one cell; none that an older record lacks."""
     had = [[name for name in names if name in complete] for names in TRIAL_QUANTILES]
     ranged = [[name for name in names if name in complete] for names in TRIAL_RANGES]
     return {
         **{name: end for names in ranged for name, end in _ranges(complete, names).items()},
         **{name: figure for names in had for name, figure in quantile_medians(complete, names).items()},
-        **{name: median(complete[name]) for name in TRIAL_MEDIANS if name in complete},
         **_inversions(complete),
-        **{name: int(complete[name].sum()) for name in TRIAL_SUMS if name in complete},
     }
 
 

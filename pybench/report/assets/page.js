@@ -138,13 +138,14 @@
     const titles = [...table.tHead.rows[0].cells].map((one) => one.dataset.title ?? one.textContent);
     [...table.tBodies[0].rows].forEach((row) => [...row.cells].forEach((one, n) => n && (one.dataset.label = titles[n])));
   };
-  const unwrap = (root) =>
-    $$(":scope > noscript", root).forEach((text) => {
-      text.outerHTML = text.textContent;
-      $$("table.sortable", root).forEach(label);
-      dress(root);
-      pybench.within(root);
-    });
+  const unfold = async (details) => {
+    const text = $(":scope > noscript", details);
+    if (!text) return;
+    text.outerHTML = details.id ? (await folded)[details.id] : text.textContent;
+    $$("table.sortable", details).forEach(label);
+    dress(details);
+    pybench.within(details);
+  };
 
   /* ---- links to cells and violations ---- */
   const follow = (behavior) => {
@@ -207,5 +208,5 @@
     });
   };
   dress(document);
-  $$("details:has(> noscript)").forEach((one) => one.addEventListener("toggle", () => unwrap(one)));
+  $$("details:has(> noscript)").forEach((one) => one.addEventListener("toggle", () => unfold(one)));
 })();
