@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import cache
 
 from pybench.records import Run
 from tests.report.support import Point, make_run
@@ -40,7 +39,6 @@ def big_points() -> list[Point]:
     ]
 
 
-@cache
-def big_run(trials: int = 2) -> Run:
+def big_run(trials: int) -> Run:
     """A thousand cells of `trials` short trials."""
     return make_run(big_points(), name="big", trials=trials, steps=10)
