@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 def build(changes: RunChanges, old: Run, new: Run) -> str:
     """The whole page."""
     view = both(changes, old, new)
+    indexes: dict[str, list[int]] = {}
+    for cell in view.cells:
+        # An id in both runs is that of the new run behind the name of its side.
+        indexes.setdefault(cell.id.partition(": ")[2], []).append(cell.index)
     answer = Markup(fill("changes.html", changes=changes, turns=[(one, turn_sentence(one)) for one in changes.turns]))
     table = Markup(
         fill(
             "changes_table.html",
-            rows=[_row(one) for one in changes.cells],
+            rows=[_row(one) | {"cells": indexes.get(one.new_cell, [])} for one in changes.cells],
             titles=[figure.title for figure in FIGURES],
             has_loads=any(one.load for one in changes.cells),
             notes=notes(changes),

@@ -316,8 +316,12 @@ def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
     medians, sums = ([name for name in names if name in complete] for names in (TRIAL_MEDIANS, TRIAL_SUMS))
     # Sums and medians of all cells at once: a thousand small frames are slow to ask.
     numbers = complete[[*medians, *sums]].astype("float64").groupby(complete["cell"], sort=False)
-    at_once = numbers[medians].median().join(numbers[sums].sum()).to_dict("index")
-    return {str(cell): _further(rows) | at_once[cell] for cell, rows in complete.groupby("cell", sort=False)}
+    at_once = numbers[medians].median().join(numbers[sums].sum())
+    found = {
+        str(cell): dict(zip(at_once.columns, row, strict=True))
+        for cell, row in zip(at_once.index, at_once.to_numpy().tolist(), strict=True)
+    }
+    return {str(cell): _further(rows) | found[str(cell)] for cell, rows in complete.groupby("cell", sort=False)}
 
 
 def _further(complete: pd.DataFrame) -> dict[str, Any]:

@@ -138,17 +138,17 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     xs: list[float | None] = []
     ys: list[float | None] = []
     step_ns = float(rows["step_ns"].iloc[0])
-    trials: dict[int, list[tuple[float, float]]] = {}
+    by_trial: dict[int, list[tuple[float, float]]] = {}
     grants_at: dict[float, list[float]] = {}
     for trial, start, grants in zip(*(rows[name].tolist() for name in ("trial", "start_ns", "grants")), strict=True):
-        trials.setdefault(trial, []).append((start, grants))
+        by_trial.setdefault(trial, []).append((start, grants))
         grants_at.setdefault(start, []).append(grants)
-    for _, steps in sorted(trials.items()):
+    for _, steps in sorted(by_trial.items()):
         xs += [*middles((start for start, _ in steps), step_ns), None]
         ys += [*_short(grants for _, grants in steps), None]
     starts = sorted(grants_at)
     x, y = middles(starts, step_ns), _short(statistics.median(grants_at[start]) for start in starts)
-    several = len(trials) > 1
+    several = len(by_trial) > 1
     trace: dict[str, Any] = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion)}
     trace |= {"meta": cell.line.label, "ids": [cell.index]}
     hover = {
