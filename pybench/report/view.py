@@ -280,10 +280,15 @@ def make_view(run: Run) -> View:
 
 
 def load_axis_of(axes: Sequence[str], conditions: Sequence[Conditions]) -> str | None:
-    """The horizontal axis of charts against load: concurrency, otherwise the first of `axes` drawn as numbers."""
-    if "concurrency" in axes:
-        return "concurrency"
-    return next((axis for axis in axes if all(_is_drawn(axis, dict(one)[axis]) for one in conditions)), None)
+    """The horizontal axis of charts against load: concurrency, otherwise the first of `axes` drawn as numbers.
+
+    The rate of an open loop goes before a concurrency of fewer values, so that latency is drawn over what was offered.
+    """
+    drawn = [axis for axis in axes if all(_is_drawn(axis, dict(one)[axis]) for one in conditions)]
+    loads = [axis for axis in ("concurrency", "rate_per_s") if axis in drawn]
+    if loads:
+        return max(loads, key=lambda axis: len({dict(one)[axis] for one in conditions}))
+    return next(iter(drawn), None)
 
 
 def _line_axis(axes: Sequence[str], conditions: Sequence[Conditions], strategies: Sequence[str]) -> str | None:
