@@ -71,8 +71,10 @@ def advice_of(
     `entry` is the manifest entry of the cell, `trials` has the trials of the run, and `histogram` gives the histogram
     of a cell, a phase and an outcome.
     """
+    if entry is None or entry.get("lease_ms") is None or "renewals" not in trials:
+        return None
     trials = trials[(trials["cell"] == cell) & (trials["status"] == "complete")]
-    if entry is None or entry.get("lease_ms") is None or "renewals" not in trials or trials["renewals"].sum() > 0:
+    if trials["renewals"].sum() > 0:
         return None
     kept, lost, cut = (histogram(cell, "hold", outcome) for outcome in ("granted", "lost", CUT))
     drawn = Distribution.parse(entry["hold"]) if "hold" in entry else None

@@ -16,6 +16,7 @@ from pybench.report.section import Section
 if TYPE_CHECKING:
     from pybench.analysis.between_runs import CellChange, RunChanges
     from pybench.records import Run
+    from pybench.report.view import View
 
 
 def build(changes: RunChanges, old: Run, new: Run) -> str:
@@ -26,7 +27,7 @@ def build(changes: RunChanges, old: Run, new: Run) -> str:
         view,
         Head(f"{run_facts.run_name(new.manifest)}, compared", run_facts.when(new.manifest), ""),
         Section("answer", "What changed", answer),
-        before=[settings(changes, old, new), Section("cells", "Cell by cell", table(changes), nav="Cells")],
+        before=[settings(changes, old, new), Section("cells", "Cell by cell", table(changes, view), nav="Cells")],
         charts=rendered_charts(view),
         after=[],
     )
@@ -38,17 +39,27 @@ def settings(changes: RunChanges, old: Run, new: Run, names: tuple[str, str] = S
     return Section("settings", "The two runs", Markup(filled), nav="Runs")
 
 
-def table(changes: RunChanges) -> Markup:
-    """All figures of each cell."""
+def table(changes: RunChanges, view: View) -> Markup:
+    """All figures of each cell. `view` is that of both runs, whose filter hides rows too."""
+    indexes = cell_indexes(view)
     return Markup(
         fill(
             "changes_table.html",
-            rows=[_row(one) for one in changes.cells],
+            rows=[_row(one) | {"cells": indexes.get(one.new_cell, [])} for one in changes.cells],
             titles=[figure.title for figure in changes.figures],
             has_loads=any(one.load for one in changes.cells),
             notes=notes(changes),
         )
     )
+
+
+def cell_indexes(view: View) -> dict[str, list[int]]:
+    """Where each cell of the new run stands in a view of both runs, on either side."""
+    indexes: dict[str, list[int]] = {}
+    for cell in view.cells:
+        # An id in both runs is that of the new run behind the name of its side.
+        indexes.setdefault(cell.id.partition(": ")[2], []).append(cell.index)
+    return indexes
 
 
 def _row(one: CellChange) -> dict[str, object]:

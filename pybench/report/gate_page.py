@@ -29,10 +29,11 @@ def build(answer: GateAnswer, base: Run, head: Run) -> str:
     view = both(changes, base, head, NAMES)
     sentences = [gate_words.sentence(one) for one in answer.regressions]
     first = Section("answer", "The answer", Markup(fill("gate.html", answer=answer, sentences=sentences)))
+    indexes = changes_page.cell_indexes(view)
     cells = Markup(
         fill(
             "gate_table.html",
-            rows=[_row(one) for one in answer.cells],
+            rows=[_row(one) | {"cells": indexes.get(one.change.new_cell, [])} for one in answer.cells],
             titles=TITLES,
             has_loads=any(one.change.load for one in answer.cells),
             notes=gate_words.notes(answer),
@@ -45,7 +46,7 @@ def build(answer: GateAnswer, base: Run, head: Run) -> str:
         before=[
             Section("gate", "Cell by cell", cells, nav="Gate"),
             changes_page.settings(changes, base, head, NAMES),
-            Section("cells", "All figures", changes_page.table(changes), nav="Figures"),
+            Section("cells", "All figures", changes_page.table(changes, view), nav="Figures"),
         ],
         charts=rendered_charts(view),
         after=[],

@@ -128,7 +128,7 @@ def assemble(
         view=view,
         leading=leading(view),
         figures=_packed(figures),
-        folded=_packed({id_: text for section in before for id_, text in section.folded.items()}),
+        folded=_packed({id_: text for section in (*before, *charts, *after) for id_, text in section.folded.items()}),
         filter=cell_filter(view),
         style=Markup("".join(asset(path) for path in STYLES)),
         scripts={name: Markup(text) for name, text in scripts.items()},

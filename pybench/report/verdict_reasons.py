@@ -101,7 +101,7 @@ def _trials(view: View, cells: list[CellView]) -> pd.DataFrame:
 
 def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
     totals = counts_of(trials)
-    judgement = judge_cell(trials, control_caught=caught)
+    judgement = judge_cell(trials, control_caught=caught, counts=totals)
     if judgement.verdict is not Verdict.UNSAFE:
         cut_off = totals["grants"] == 0 and (trials["status"] != "complete").all()
         return "it was interrupted before it was granted anything" if caught and cut_off else judgement.reason

@@ -165,6 +165,11 @@ class View:
         return {str(cell): trials for cell, trials in self.run.trials.groupby("cell", sort=False)}
 
     @cached_property
+    def complete_trials(self) -> dict[str, pd.DataFrame]:
+        """The complete trials of each cell that has any trial, by its id."""
+        return {cell: trials[trials["status"] == "complete"] for cell, trials in self.trials_by_cell.items()}
+
+    @cached_property
     def cells_of_lines(self) -> dict[str, list[int]]:
         """The indexes of the cells of each line of charts, by its label."""
         found: dict[str, list[int]] = {}
@@ -276,10 +281,15 @@ def make_view(run: Run) -> View:
 
 
 def load_axis_of(axes: Sequence[str], conditions: Sequence[Conditions]) -> str | None:
-    """The horizontal axis of charts against load: concurrency, otherwise the first of `axes` drawn as numbers."""
-    if "concurrency" in axes:
-        return "concurrency"
-    return next((axis for axis in axes if all(_is_drawn(axis, dict(one)[axis]) for one in conditions)), None)
+    """The horizontal axis of charts against load: concurrency, otherwise the first of `axes` drawn as numbers.
+
+    The rate of an open loop goes before a concurrency of fewer values, so that latency is drawn over what was offered.
+    """
+    drawn = [axis for axis in axes if all(_is_drawn(axis, dict(one)[axis]) for one in conditions)]
+    loads = [axis for axis in ("concurrency", "rate_per_s") if axis in drawn]
+    if loads:
+        return max(loads, key=lambda axis: len({dict(one)[axis] for one in conditions}))
+    return next(iter(drawn), None)
 
 
 def _line_axis(axes: Sequence[str], conditions: Sequence[Conditions], strategies: Sequence[str]) -> str | None:
@@ -309,19 +319,25 @@ def _further_figures(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
     ranges = (name for names in (*TRIAL_QUANTILES, *TRIAL_RANGES) for name in names)
     wanted = dict.fromkeys(["cell", *ranges, *TRIAL_MEDIANS, *TRIAL_SUMS, "fifo_inversions", "strategy"])
     complete = trials.loc[trials["status"] == "complete", [name for name in wanted if name in trials]]
-    return {str(cell): _further(rows) for cell, rows in complete.groupby("cell", sort=False)}
+    medians, sums = ([name for name in names if name in complete] for names in (TRIAL_MEDIANS, TRIAL_SUMS))
+    # Sums and medians of all cells at once: a thousand small frames are slow to ask.
+    numbers = complete[[*medians, *sums]].astype("float64").groupby(complete["cell"], sort=False)
+    at_once = numbers[medians].median().join(numbers[sums].sum())
+    found = {
+        str(cell): dict(zip(at_once.columns, row, strict=True))
+        for cell, row in zip(at_once.index, at_once.to_numpy().tolist(), strict=True)
+    }
+    return {str(cell): _further(rows) | found[str(cell)] for cell, rows in complete.groupby("cell", sort=False)}
 
 
 def _further(complete: pd.DataFrame) -> dict[str, Any]:
-    """The figures of the `complete` trials of one cell, without those that an older record lacks."""
+    """The ranges, quantiles and inversions of the `complete` trials of one cell; none that an older record lacks."""
     had = [[name for name in names if name in complete] for names in TRIAL_QUANTILES]
     ranged = [[name for name in names if name in complete] for names in TRIAL_RANGES]
     return {
         **{name: end for names in ranged for name, end in _ranges(complete, names).items()},
         **{name: figure for names in had for name, figure in quantile_medians(complete, names).items()},
-        **{name: median(complete[name]) for name in TRIAL_MEDIANS if name in complete},
         **_inversions(complete),
-        **{name: int(complete[name].sum()) for name in TRIAL_SUMS if name in complete},
     }
 
 

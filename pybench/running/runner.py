@@ -8,7 +8,7 @@ Does not do: making the plan, gathering the folder, printing; see `job` and `wat
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dataclasses import replace
 from enum import Enum, auto

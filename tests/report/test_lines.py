@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from pybench.report.sections import distribution, throughput
+from pybench.report.sections import distribution, latency, throughput
 from pybench.report.view import make_view
 from tests.report.support import Point, make_run
 
@@ -45,6 +45,18 @@ def test_the_distribution_says_how_many_waits_no_curve_shows():
     with_waits = replace(run, latency=pd.concat([run.latency, waits], ignore_index=True))
     told = str(distribution.render(make_view(with_waits)).html)
     assert "Only grants are shown: 62 waits were not over when a window closed" in told
+
+
+def test_latency_is_drawn_over_the_offered_rate_where_that_has_more_values_than_the_clients():
+    points = [
+        Point(lock, n, 8, rate_per_s=rate) for lock in ("mutex", "fair") for n in (16, 64) for rate in (1e3, 2e3, 4e3)
+    ]
+    view = make_view(make_run(points, trials=1))
+    assert view.load_axis == "rate_per_s"
+    figures = latency.render(view).figures
+    assert {figure.title.split(" · ")[1] for figure in figures} == {"16 clients", "64 clients"}
+    markers = [trace["x"] for trace in figures[0].data if trace.get("mode") == "markers"]
+    assert markers == [[1e3, 2e3, 4e3]] * 2
 
 
 def test_added_round_trips_of_one_length_each_are_the_horizontal_axis_in_milliseconds():

@@ -78,7 +78,8 @@ def usual(usual_html) -> Page:
 def test_sections_come_in_order_with_the_answer_first(usual):
     ids = [attrs["id"] for tag, attrs in usual.tags if tag == "section"]
     assert ids == [
-        "answer", "ranking", "throughput", "latency", "distribution", "timeline", "fairness", "cost", "violations",
+        "answer", "ranking", "heatmaps", "throughput", "latency", "distribution", "handoff", "timeline", "fairness",
+        "cost", "violations",
         "method",
     ]  # fmt: skip
 

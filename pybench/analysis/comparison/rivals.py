@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.comparison.claims import Figure, LongerWait
 from pybench.analysis.comparison.entrants import Entrant, LoadCells, Row
@@ -116,7 +116,7 @@ def tested_rivals(loads: Sequence[LoadCells], trials: pd.DataFrame | None) -> Ri
         return Rivals({}, frozenset())
     complete = trials[trials["status"] == "complete"] if "status" in trials else trials
     groups = {str(cell): rows for cell, rows in complete.groupby("cell", sort=False)}
-    columns = {cell: _columns(rows) for cell, rows in groups.items()}
+    columns = _columns(complete)
     samples: dict[object, Sample] = {}
     bounded: set[tuple[str, Figure]] = set()
     for load in loads:
@@ -203,10 +203,15 @@ def _is_bounded(rows: Columns, figure: Figure) -> bool:
     return any(value is None and bound is not None for value, bound in zip(values, bounds, strict=True))
 
 
-def _columns(rows: pd.DataFrame) -> Columns:
-    """What the pairs are tested by, read once: a frame is slow to ask for one column of few rows after another."""
+def _columns(trials: pd.DataFrame) -> dict[str, Columns]:
+    """What the pairs are tested by, cell by cell: a frame is slow to ask for one column of few rows after another."""
     names = ["cell", "block", "trial", *(figure.value for figure in TESTED), *_AT_LEAST.values()]
-    found: Columns = rows[[name for name in dict.fromkeys(names) if name in rows]].to_dict("list")
+    whole = trials[[name for name in dict.fromkeys(names) if name in trials]].to_dict("list")
+    found: dict[str, Any] = {}
+    for place, cell in enumerate(whole["cell"]):
+        own = found.setdefault(str(cell), {str(name): [] for name in whole})
+        for name, values in whole.items():
+            own[str(name)].append(values[place])
     return found
 
 

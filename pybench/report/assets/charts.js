@@ -328,7 +328,9 @@
   const leftOut = [...hiddenSeries];
   const follow = () => {
     const left = new Set(chips.filter((chip) => !chip.hidden).map((chip) => chip.dataset.series));
-    if (pybench.isFiltered() && left.size <= FEW_LINES) leftOut.filter((one) => left.has(one)).forEach((one) => hiddenSeries.delete(one));
+    const isFew = pybench.isFiltered() && left.size <= FEW_LINES;
+    if (isFew) leftOut.filter((one) => left.has(one)).forEach((one) => hiddenSeries.delete(one));
+    $$(".chip.every, .picked").forEach((one) => (one.hidden = isFew));
     showPanels();
     showSeries();
   };

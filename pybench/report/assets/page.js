@@ -45,6 +45,7 @@
     $$("th[aria-sort]", sorted).forEach((one) => one.removeAttribute("aria-sort"));
     header.setAttribute("aria-sort", order);
     const sign = order === "ascending" ? 1 : -1;
+    if (sorted === table) complete();
     const moved = sorted === table ? bodies() : [...sorted.tBodies[0].rows];
     const keyed = moved.map((one) => [keyOf(one.rows?.[0] ?? one, column, header.dataset.kind), one]);
     keyed.sort(([a], [b]) => (a === null || b === null ? compare(a, b) : sign * compare(a, b)));
@@ -62,13 +63,25 @@
   const folded = pybench.isPacked("folded") ? pybench.unpacked("folded") : pybench.plain("folded");
   const all = $("#ranking-all");
   let unlimited = false;
+  /* Of a large run the table has its first rows only, until more are asked for. */
+  const complete = () => {
+    const rest = $("#ranking-rest");
+    if (!rest) return;
+    const further = document.createElement("template");
+    further.innerHTML = rest.textContent;
+    giveRoles(further.content);
+    table.append(...$$("tbody", further.content));
+    rest.remove();
+  };
   const limit = () => {
     if (!table) return;
+    if (unlimited || pybench.isFiltered()) complete();
     const room = unlimited ? Infinity : Number(table.dataset.shown);
     let found = 0;
     for (const body of bodies()) body.hidden = !pybench.isShown(body.dataset.cell) || ++found > room;
     const open = new Set(bodies().filter((body) => !body.hidden).map((body) => body.dataset.load));
     loads().forEach((head) => (head.hidden = !open.has(head.dataset.load)));
+    if ($("#ranking-rest")) found = Number(table.dataset.cells);
     all.textContent = `Show all ${found.toLocaleString("en")} cells`;
     all.hidden = found <= room;
   };
@@ -84,12 +97,11 @@
     details.hidden = !to;
   };
   if (table) {
-    bodies().forEach((body) =>
-      body.rows[0].addEventListener("click", (event) => {
-        if (event.target.closest("a, .copy") || String(getSelection())) return;
-        open(body, $("button.open", body).getAttribute("aria-expanded") !== "true");
-      }),
-    );
+    table.addEventListener("click", (event) => {
+      const body = event.target.closest("#ranking-table > tbody:not(.load)");
+      if (!body?.rows[0].contains(event.target) || event.target.closest("a, .copy") || String(getSelection())) return;
+      open(body, $("button.open", body).getAttribute("aria-expanded") !== "true");
+    });
     addEventListener("pybench-cells", limit);
     all.addEventListener("click", () => {
       unlimited = true;
@@ -102,7 +114,7 @@
   /* On a narrow window rows become cards by CSS, which would take a table its meaning: roles keep it. */
   const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
   const giveRoles = (root) =>
-    $$(".scroll table, .scroll table *", root).forEach((one) => {
+    $$(".scroll table, .scroll table *, tbody, tbody *", root).forEach((one) => {
       const isColumn = one.scope === "col";
       const role = one.tagName === "TH" ? (isColumn ? "columnheader" : "rowheader") : ROLES[one.tagName];
       if (role) one.setAttribute("role", role);
@@ -138,17 +150,23 @@
     const titles = [...table.tHead.rows[0].cells].map((one) => one.dataset.title ?? one.textContent);
     [...table.tBodies[0].rows].forEach((row) => [...row.cells].forEach((one, n) => n && (one.dataset.label = titles[n])));
   };
-  const unwrap = (root) =>
-    $$(":scope > noscript", root).forEach((text) => {
-      text.outerHTML = text.textContent;
-      $$("table.sortable", root).forEach(label);
-      dress(root);
-      pybench.within(root);
-    });
+  const unfold = async (details) => {
+    const text = $(":scope > noscript", details);
+    if (!text) return;
+    text.outerHTML = details.id ? (await folded)[details.id] : text.textContent;
+    $$("table.sortable", details).forEach(label);
+    dress(details);
+    pybench.within(details);
+  };
 
   /* ---- links to cells and violations ---- */
   const follow = (behavior) => {
-    const target = document.getElementById(decodeURIComponent(pybench.anchor()));
+    const id = decodeURIComponent(pybench.anchor());
+    if (!document.getElementById(id) && id.startsWith("cell-") && table) {
+      complete();
+      limit();
+    }
+    const target = document.getElementById(id);
     if (!target) return;
     if (target.dataset.cell && !pybench.isShown(target.dataset.cell)) pybench.reset();
     if (target.matches("#ranking-table > tbody")) {
@@ -207,5 +225,5 @@
     });
   };
   dress(document);
-  $$("details:has(> noscript)").forEach((one) => one.addEventListener("toggle", () => unwrap(one)));
+  $$("details:has(> noscript)").forEach((one) => one.addEventListener("toggle", () => unfold(one)));
 })();

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import pandas as pd
-
 from pybench.analysis.assumptions import entry_of
 from pybench.analysis.comparison.entrants import BASE_LINE, offered_clients
 from pybench.analysis.overload import overload
@@ -43,7 +41,7 @@ def strain(view: View) -> list[Caution]:
 def _starved(view: View) -> Iterator[Caution]:
     found = []
     for cell in _measured(view):
-        worst = starving(_trials(view, cell), int(cell.row["concurrency"]))
+        worst = starving(view.complete_trials[cell.id], int(cell.row["concurrency"]))
         if worst is not None:
             starved, window_s = worst
             clients = plural(int(cell.row["concurrency"]), "client")
@@ -95,7 +93,7 @@ def _ungranted(view: View) -> Iterator[Caution]:
     """Acquires without a grant have no response, so a policy that gives up early has short latencies."""
     lines = []
     for cell in _measured(view):
-        share = refused_share(_trials(view, cell))
+        share = refused_share(view.complete_trials[cell.id])
         if share is not None and share > GIVES_UP:
             lines.append(f"{format_percent(share)} in {cell.name}")
     if lines:
@@ -195,8 +193,3 @@ def _stood(view: View) -> Iterator[Caution]:
 
 def _measured(view: View) -> Sequence[CellView]:
     return [cell for cell in view.cells if cell.number("trials")]
-
-
-def _trials(view: View, cell: CellView) -> pd.DataFrame:
-    trials = view.trials_by_cell[cell.id]
-    return trials[trials["status"] == "complete"]

@@ -19,6 +19,8 @@ from pybench.report.view import CellView, View
 
 # Panels that are unfolded; a large run has more, which are folded up.
 SHOWN_PANELS = 6
+# Longer tables are packed by the page; a reader without scripts has the other ones.
+PLAIN_ROWS = 300
 # With more locks than these, charts start with the leading ones; the legend adds the others.
 MANY_SERIES = 8
 LEADING_SERIES = 6
@@ -46,13 +48,19 @@ class Charts:
 
 def charts_section(charts: Charts) -> Section:
     """`charts` as a section of the page."""
+    tables = [
+        (f"{charts.id}-table-{place}" if len(table.rows) > PLAIN_ROWS else "", table)
+        for place, table in enumerate(charts.tables)
+    ]
+    folded = {id_: fill("data_table.html", table=table) for id_, table in tables if id_}
     html = fill(
         "charts.html",
         charts=charts,
+        tables=tables,
         shown=charts.figures[:SHOWN_PANELS],
         folded=charts.figures[SHOWN_PANELS:],
     )
-    return Section(charts.id, charts.title, Markup(html), list(charts.figures), nav=charts.nav)
+    return Section(charts.id, charts.title, Markup(html), list(charts.figures), nav=charts.nav, folded=folded)
 
 
 def bars(view: View) -> str:

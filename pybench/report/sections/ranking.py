@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pybench.analysis.assumptions import BY_PROBE, NOT_CONTENDED, badges
 from pybench.analysis.comparison import Figure as Placed
@@ -17,6 +19,7 @@ from pybench.columns import COLUMNS
 from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import format_exact, missing
 from pybench.report import run_facts
+from pybench.report.charts.grid import PLAIN_ROWS
 from pybench.report.html import fill
 from pybench.report.rules import best_cells
 from pybench.report.section import Section
@@ -163,6 +166,7 @@ def render(view: View) -> Section | None:
     html = fill(
         "ranking.html",
         loads=loads,
+        first=_in_table(loads),
         cells=len(view.cells),
         shown=SHOWN_ROWS,
         columns=[title for title, _ in columns_of(view)],
@@ -181,6 +185,14 @@ def render(view: View) -> Section | None:
         for entry in load.entries
     }
     return Section("ranking", "Ranking, load by load", html, nav="Ranking", folded=folded)
+
+
+def _in_table(loads: Sequence[LoadEntries]) -> int:
+    """How many loads are in the table from the beginning: all, or in a large run enough to fill it."""
+    ends = list(accumulate(len(load.entries) for load in loads))
+    if ends[-1] <= PLAIN_ROWS:
+        return len(loads)
+    return next(place for place, end in enumerate(ends, start=1) if end >= SHOWN_ROWS)
 
 
 def columns_of(view: View) -> tuple[tuple[str, str], ...]:

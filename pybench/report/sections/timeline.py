@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -167,12 +168,17 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     xs: list[float | None] = []
     ys: list[float | None] = []
     step_ns = float(rows["step_ns"].iloc[0])
-    for _, trial in rows.groupby("trial", sort=True):
-        xs += [*middles(trial["start_ns"], step_ns), None]
-        ys += [*_short(trial["grants"]), None]
-    medians = rows.groupby("start_ns", sort=True)["grants"].median()
-    x, y = middles(medians.index, step_ns), _short(medians)
-    several = rows["trial"].nunique() > 1
+    by_trial: dict[int, list[tuple[float, float]]] = {}
+    grants_at: dict[float, list[float]] = {}
+    for trial, start, grants in zip(*(rows[name].tolist() for name in ("trial", "start_ns", "grants")), strict=True):
+        by_trial.setdefault(trial, []).append((start, grants))
+        grants_at.setdefault(start, []).append(grants)
+    for _, steps in sorted(by_trial.items()):
+        xs += [*middles((start for start, _ in steps), step_ns), None]
+        ys += [*_short(grants for _, grants in steps), None]
+    starts = sorted(grants_at)
+    x, y = middles(starts, step_ns), _short(statistics.median(grants_at[start]) for start in starts)
+    several = len(by_trial) > 1
     trace: dict[str, Any] = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion)}
     trace |= {"meta": cell.line.label, "ids": [cell.index]}
     hover = {
