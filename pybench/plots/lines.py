@@ -1,0 +1,120 @@
+"""A figure against load: a line for each lock, a panel for each of the other conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pybench.errors import InputError
+from pybench.matrix.conditions import chart_title, say_condition, say_conditions
+from pybench.plots import measures, picture
+from pybench.plots.selection import Selection, chosen
+from pybench.report.charts.axes import load_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pybench.records import Run
+    from pybench.report.charts.curves import Measure
+    from pybench.report.view import CellView
+
+LABEL_GAP = 0.055
+"""The least distance of two names at the ends of lines, as a share of the height of a panel."""
+
+
+def against_load(run: Run, column: str = "safe_grants_per_s", where: str | None = None) -> picture.Picture:
+    """A column of the summary against load, with its interval; `where` is a query that chooses cells.
+
+    Raises InputError where the cells differ in no axis of load.
+    """
+    selection, measure = chosen(run, where), measures.measure_of(column)
+    load = selection.load_axis
+    if load is None:
+        raise InputError("these cells differ in no axis of load", hint="plots.dots shows them beside each other")
+    groups: dict[str, list[CellView]] = {}
+    for cell in selection.cells:
+        inside = (load, *([selection.view.line_axis] if selection.view.line_axis else []))
+        groups.setdefault(say_conditions(selection.varied(cell, without=inside)), []).append(cell)
+    with picture.theme():
+        figure, axes = picture.panels(len(groups), columns=2, width=4.6, height=3.2)
+        for axis, (title, cells) in zip(axes, groups.items(), strict=True):
+            _panel(axis, cells, measure, load)
+            axis.set_title(", ".join(filter(None, [measure.title, title or selection.fixed])))
+    figure.alt = f"{measure.title} against {chart_title(load)}. {_told(selection, measure)}"
+    return figure
+
+
+def _panel(axis: Axes, cells: Sequence[CellView], measure: Measure, load: str) -> None:
+    loads = load_axis([cell.at(load) for cell in cells], chart_title(load))
+    values = {cell.id: measures.value_of(cell, measure) for cell in cells}
+    axis.set_xscale(loads.scale)
+    axis.set_xlim(loads.low, loads.high)
+    axis.xaxis.set_ticks(list(loads.ticks), [loads.text(tick) for tick in loads.ticks])
+    axis.xaxis.set_ticks([], minor=True)
+    axis.set_xlabel(loads.title)
+    measures.scale(axis.yaxis, measure, [values[cell.id] for cell in cells])
+    ends: list[tuple[float, CellView]] = []
+    for label in dict.fromkeys(cell.line.label for cell in cells):
+        mine = sorted((cell for cell in cells if cell.line.label == label), key=lambda cell: cell.at(load))
+        shown = [one for one in mine if measures.drawn(values[one.id], logarithmic=measure.scale == "log")]
+        for before, after in pairwise(shown):
+            worse = before if before.unsafe else after
+            ys = [values[one.id].number for one in (before, after)]
+            xs = [one.at(load) for one in (before, after)]
+            axis.plot(xs, ys, color=picture.colour(worse.line.colour), linestyle=picture.dash(worse), linewidth=1.8)
+        for one in shown:
+            _point(axis, one, one.at(load), values[one.id])
+        if shown:
+            ends.append((float(values[shown[-1].id].number or 0.0), shown[-1]))
+    _names(axis, ends)
+
+
+def _point(axis: Axes, cell: CellView, x: float, value: measures.Value) -> None:
+    y = float(value.number or 0.0)
+    look: dict[str, Any] = picture.marker(cell)
+    if value.is_bound:
+        look |= {"marker": "^", "markerfacecolor": picture.colour("--paper")}
+    elif value.low is not None and value.high is not None:
+        axis.plot([x, x], [value.low, value.high], color=picture.colour(cell.line.colour), linewidth=1.4, alpha=0.6)
+    axis.plot([x], [y], **look)
+    picture.cross(axis, cell, x, y)
+
+
+def _names(axis: Axes, ends: Sequence[tuple[float, CellView]]) -> None:
+    """The names of the lines at their ends, apart from each other; an unsafe one has its verdict."""
+    # To the place of a figure on the panel, whichever scale it has.
+    place = axis.transData + axis.transAxes.inverted()
+    x = axis.get_xlim()[1]
+    heights = sorted(((place.transform((x, y))[1], cell) for y, cell in ends), key=lambda pair: pair[0])
+    moved: list[float] = []
+    for height, _ in heights:
+        moved.append(max(height, moved[-1] + LABEL_GAP) if moved else max(height, 0.0))
+    over = max(moved, default=0.0) - 1.0
+    for height, (_, cell) in zip(moved, heights, strict=True):
+        text = cell.line.label if cell.verdict == "SAFE" else f"{cell.line.label} {picture.verdict_text(cell)}"
+        axis.annotate(
+            text,
+            (1.0, height - max(over, 0.0)),
+            xycoords="axes fraction",
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=picture.colour("--unsafe") if cell.unsafe else picture.colour(cell.line.colour),
+            annotation_clip=False,
+        )
+
+
+def _told(selection: Selection, measure: Measure) -> str:
+    load = selection.load_axis
+    assert load is not None, "the caller has looked"
+    parts: dict[str, list[str]] = {}
+    for cell in selection.cells:
+        inside = (load, *([selection.view.line_axis] if selection.view.line_axis else []))
+        further = say_conditions(selection.varied(cell, without=inside))
+        name = f"{cell.line.label}, {further}" if further else cell.line.label
+        parts.setdefault(name, []).append(
+            f"{measures.said(cell, measure)} with {say_condition(load, cell.condition(load))}"
+        )
+    return "; ".join(f"{name}: {', '.join(figures)}" for name, figures in parts.items()) + "."

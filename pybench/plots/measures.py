@@ -1,0 +1,117 @@
+"""The figures that pictures show: their titles, their scales, and their texts, as the report has them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pybench.analysis.quantile_text import quantile_text
+from pybench.columns import COLUMNS
+from pybench.errors import InputError
+from pybench.numbers import NOT_AVAILABLE
+from pybench.report.charts.axes import log_axis
+from pybench.report.charts.curves import Measure
+from pybench.report.sections import cost, fairness, latency, throughput
+from pybench.report.view import CellView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.axis import Axis
+
+_SAFE = replace(throughput.MEASURE, column="safe_grants_per_s", title="safe grants/s", axis="safe grants/s")
+_FURTHER = (
+    Measure("handoff", "handoff_p50_us", "p50 handoff", "handoff", scale="log"),
+    Measure("starved", "starved_clients", "starved clients, worst trial", "clients"),
+)
+_KNOWN = {
+    one.column: one
+    for one in (
+        *(throughput.MEASURE, _SAFE, *latency.MEASURES, fairness.JAIN, fairness.LONGEST_WAIT, *fairness.TABLE_ONLY),
+        *(*cost.CHARTED, *cost.TABLE_ONLY, *_FURTHER),
+    )
+}
+HIGHER_IS_BETTER = frozenset({"safe_grants_per_s", "grants_per_s", "jain", "clients_served", "efficiency"})
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The figure of a cell as it is drawn."""
+
+    number: float | None
+    """None where there is nothing to draw: the text says why."""
+    text: str
+    low: float | None = None
+    high: float | None = None
+    """The interval of the median, or the lowest and the highest trial."""
+    is_bound: bool = False
+    """Whether the figure is only known to be higher: its rank falls among waits that were not over."""
+
+
+def measure_of(column: str) -> Measure:
+    """The measure of a column of the summary. Raises InputError for another column."""
+    if column in _KNOWN:
+        return _KNOWN[column]
+    known = COLUMNS.get(column)
+    if known is None or not known.is_number:
+        raise InputError(f"{column!r} is no figure of the summary", hint="docs/columns.md lists them")
+    title = column.removesuffix("_us").replace("_per_s", "/s").replace("_", " ")
+    return Measure(column, column, title, f"{title}, {known.unit}" if known.unit else title)
+
+
+def value_of(cell: CellView, measure: Measure) -> Value:
+    """The figure of `cell`. Only a SAFE cell has an interval of safe grants/s."""
+    number = cell.number(measure.column)
+    bound = cell.number(f"{measure.column.removesuffix('_us')}_at_least_us")
+    is_quantile = f"{measure.column.removesuffix('_us')}_pooled" in cell.row
+    text = quantile_text(cell.row, measure.column) if is_quantile else measure.text(number)
+    if number is None:
+        return Value(bound, text, is_bound=bound is not None)
+    low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))
+    if measure.column == "safe_grants_per_s" and cell.verdict != "SAFE":
+        low = high = None
+    return Value(number, text, low, high)
+
+
+def order_of(cell: CellView, measure: Measure) -> tuple[int, float]:
+    """The place of `cell` in an order with the best figure first; cells that are not SAFE come last."""
+    number = value_of(cell, measure).number
+    sign = -1.0 if measure.column in HIGHER_IS_BETTER else 1.0
+    return (0 if cell.verdict == "SAFE" else 1 if not cell.unsafe else 2, math.inf if number is None else sign * number)
+
+
+def with_interval(value: Value, measure: Measure) -> str:
+    """The figure with its interval: "3,730 (3,570 to 3,780)"."""
+    if value.low is None or value.high is None or value.low == value.high:
+        return value.text
+    return f"{value.text} ({measure.text(value.low)} to {measure.text(value.high)})"
+
+
+def scale(axis: Axis, measure: Measure, values: Iterable[Value], *, logarithmic: bool | None = None) -> None:
+    """Scale an axis for `values`, with round ticks and units as in the report."""
+    ends = [end for one in values for end in (one.number, one.low, one.high) if end is not None and end > 0]
+    is_log = measure.scale == "log" if logarithmic is None else logarithmic
+    limits: Any = axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim
+    axis.set_label_text(measure.axis)
+    if is_log and ends:
+        found = log_axis(ends, measure.axis, measure.ticks)
+        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+        axis.set_ticks(list(found.ticks), [measure.ticks(tick) for tick in found.ticks])
+        axis.set_ticks([], minor=True)
+        limits(found.low, found.high)
+        return
+    top = measure.top or max(ends, default=1.0)
+    limits(0, top * 1.06)
+    axis.set_major_formatter(lambda tick, _: measure.ticks(tick) if tick else "0")
+
+
+def drawn(value: Value, *, logarithmic: bool) -> bool:
+    """Whether the figure has a place on the axis: a logarithmic one has none for zero."""
+    return value.number is not None and (value.number > 0 or not logarithmic)
+
+
+def said(cell: CellView, measure: Measure) -> str:
+    """The figure of `cell` in a sentence, with its interval, and its verdict where it is not SAFE."""
+    text = with_interval(value_of(cell, measure), measure)
+    return text if cell.verdict == "SAFE" or text == NOT_AVAILABLE else f"{text} {cell.verdict}"
