@@ -21,10 +21,11 @@ from pybench.plots.lines import against_load
 from pybench.plots.opening import open_run
 from pybench.plots.picture import Picture
 from pybench.plots.sessions import sessions
-from pybench.plots.tables import caveats, names, say, table
+from pybench.plots.tables import about, caveats, names, say, table
 
 __all__ = [
     "Picture",
+    "about",
     "against_load",
     "caveats",
     "dots",

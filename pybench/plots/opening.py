@@ -11,11 +11,13 @@ from pybench.records import Run, load
 from pybench.strategies import CATALOGUE, ServerKind
 
 
-def open_run(folder: str | Path, *, varies: Sequence[str] = (), kinds: Sequence[str] = ()) -> Run:
+def open_run(
+    folder: str | Path, *, varies: Sequence[str] = (), kinds: Sequence[str] = (), needs: str | None = None
+) -> Run:
     """The run in `folder`; a relative path is looked for in the working directory and in the folders above it.
 
     `varies` are columns of the summary that must have several values, such as `retry`; `kinds` are the kinds of server,
-    `redis` and `postgres`, on which it must have locks. Raises InputError for a run without them, and RecordError where
+    `redis` and `postgres`, on which it must have locks; `needs` is a query that some cell must fulfil. Raises InputError for a run without them, and RecordError where
     there is no run.
     """
     run = load(_found(Path(folder)))
@@ -35,6 +37,11 @@ def open_run(folder: str | Path, *, varies: Sequence[str] = (), kinds: Sequence[
                 f"{folder} has no lock on {wanted.capitalize()}, and this notebook compares kinds of servers",
                 hint="set RUN to another run folder, or measure one: pybench run -s mutex -s pg-advisory",
             )
+    if needs and run.summary.query(needs).empty:
+        raise InputError(
+            f"{folder} has no cell with {needs}, and this notebook needs one",
+            hint="set RUN to another run folder, or measure longer",
+        )
     return run
 
 

@@ -9,12 +9,21 @@ import pandas as pd
 from pybench.analysis import assumptions
 from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.matrix.conditions import axis_title, condition_value
+from pybench.numbers import plural
 from pybench.plots import measures, picture
 from pybench.plots.selection import chosen
+from pybench.report import changes_words
 from pybench.report.view import make_view
 
 if TYPE_CHECKING:
     from pybench.records import Run
+
+
+def about(run: Run) -> str:
+    """The run in one sentence: its size, its servers, and when it was measured."""
+    locks = run.summary[["strategy", "args"]].drop_duplicates()
+    trials = f"{plural(int(run.summary['trials'].min()), 'trial')} of each"
+    return f"{plural(len(run.summary), 'cell')} of {plural(len(locks), 'lock')}, {trials}: {changes_words.about(run)}."
 
 
 def names(run: Run, where: str | None = None) -> dict[str, str]:

@@ -1,0 +1,116 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent,ipynb
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Redis against Postgres
+#
+# The same work on locks of both kinds of servers: what a grant costs, where clients wait, and what happens when
+# something fails.
+
+# %% tags=["parameters"]
+RUN = "results/redis-vs-postgres"  # the path of a run folder: set it to your own
+
+# %%
+import json
+
+import pandas as pd
+from IPython.display import Markdown
+
+import pybench
+from pybench import plots
+
+run = plots.open_run(RUN, kinds=["redis", "postgres"])
+crowd = f"concurrency == {run.summary['concurrency'].max()}"
+Markdown(plots.about(run))
+
+# %% [markdown]
+# ## 1. Grants per second
+
+# %%
+plots.dots(run, "safe_grants_per_s", crowd)
+
+# %% [markdown]
+# ## 2. Which kind is ahead?
+#
+# Locks that are statistically tied share the first place.
+
+# %%
+servers = run.summary.set_index("cell")["server"]
+lines = [
+    f"- **{load.text or 'All cells'}**: "
+    + ", ".join(f"{one.lock} ({servers[one.cell]})" for one in load.first)
+    + (" are tied" if len(load.first) > 1 else " is ahead")
+    for load in run.comparison.loads
+    if load.first
+]
+Markdown("\n".join(lines))
+
+# %% [markdown]
+# ## 3. Waiting: polling or a queue
+#
+# Most clients get the lock quickly: the p50. The slowest one in a hundred shows how a lock lets clients wait: the p99.
+
+# %%
+plots.dots(run, "acquire_p50_us", crowd)
+
+# %%
+plots.dots(run, "acquire_p99_us", crowd)
+
+# %% [markdown]
+# ## 4. The server's work
+#
+# CPU time of all processes of the servers, per grant.
+
+# %%
+plots.dots(run, "server_cpu_us_per_grant", crowd)
+
+# %% [markdown]
+# ## 5. Why some Postgres locks are slower
+#
+# A lock that writes waits for the disk at each commit. A lock that writes nothing produces no WAL.
+
+# %%
+plots.sessions(run, crowd)
+
+# %% [markdown]
+# ## 6. When something fails
+#
+# Milliseconds until another client had the lock. A lease frees a lock after its ttl; a session frees it when its
+# connection ends.
+
+# %%
+record = run.path / "failures.json"
+failures = json.loads(record.read_text()) if record.exists() else {"locks": [], "ttl_ms": None}
+measured = pd.DataFrame(failures["locks"]).set_index("lock") if failures["locks"] else pd.DataFrame()
+columns = {"holder_died_ms": "holder died", "connection_ended_ms": "connection ended", "server_crashed_ms": "server crashed"}
+if measured.empty:
+    shown = Markdown("This run has no `failures.json`: `python -m tools.failures` measures the failures.")
+else:
+    shown = measured[list(columns)].rename(columns=columns).map(lambda ms: "holder kept it" if pd.isna(ms) else f"{ms:,.1f} ms")
+shown
+
+# %%
+if not measured.empty:
+    soon = measured.index[measured["holder_died_ms"] < 0.9 * failures["ttl_ms"]]
+    shown = Markdown(
+        f"With a ttl of {failures['ttl_ms']:,} ms, the next client had the lock before the ttl ended after its holder "
+        f"died: **{', '.join(soon) or 'no lock'}**."
+    )
+shown
+
+# %% [markdown]
+# ## The answer
+
+# %%
+answer = run.answer
+Markdown("\n".join([f"**{answer.headline}.**", "", *(f"- {clause}." for clause in answer.further)]))

@@ -1,0 +1,123 @@
+"""Executes the notebooks in notebooks/, and writes their rendered copies and the pictures of their README.
+
+    python -m tools.notebooks
+
+rewrites `notebooks/*.ipynb` from `notebooks/*.py` after a source, a run in results/ or a picture of `pybench.plots` was
+changed. A test compares; no output is edited by hand.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "notebooks"
+SOURCES = sorted(FOLDER.glob("*.py"))
+PICTURES = FOLDER / "images"
+SHOWN = {
+    "choosing-a-strategy": "plots.standings(run)",
+    "retry-and-fairness": 'plots.scatter(run, "commands_per_grant", "longest_wait_us", crowd)',
+    "redis-against-postgres": "plots.sessions(run, crowd)",
+    "reading-histograms": 'plots.percentiles(run, f"cell in {rivals}")',
+    "comparing-two-runs": 'plots.ratios(changes, "grants_per_s")',
+}
+"""The picture of each notebook in notebooks/README.md: the output of the cell that ends with this line."""
+PARAMETERS = "parameters"
+"""The tag of the cell with the paths of the runs."""
+
+
+def read(source: Path) -> NotebookNode:
+    """The notebook of a source, without outputs."""
+    return jupytext.read(source)
+
+
+def with_parameters(notebook: NotebookNode, given: Mapping[str, object]) -> NotebookNode:
+    """`notebook` with these values in its cell of parameters; it keeps the others."""
+    (cell,) = (one for one in notebook.cells if PARAMETERS in one.metadata.get("tags", ()))
+    cell.source += "".join(f"\n{name} = {value!r}" for name, value in given.items())
+    return notebook
+
+
+def execute(notebook: NotebookNode, folder: Path = FOLDER) -> NotebookNode:
+    """`notebook`, executed by a kernel in `folder`. Raises `CellExecutionError` where a cell fails."""
+    with _quiet_jupyter():
+        client = NotebookClient(
+            notebook, timeout=100, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        )
+        client.execute()
+    return notebook
+
+
+def clean(notebook: NotebookNode) -> NotebookNode:
+    """`notebook` without what changes each time it is executed."""
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
+        cell.metadata = {name: value for name, value in cell.metadata.items() if name == "tags"}
+    kept = {name: notebook.metadata[name] for name in ("jupytext", "kernelspec") if name in notebook.metadata}
+    notebook.metadata = NotebookNode({**kept, "language_info": {"name": "python"}})
+    return notebook
+
+
+def texts(notebook: NotebookNode) -> list[list[dict[str, Any]]]:
+    """The outputs of each cell as texts: pictures by their text alternative."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [[_text(output) for output in cell.outputs] for cell in cells]
+
+
+def _text(output: NotebookNode) -> dict[str, Any]:
+    if output.output_type == "stream":
+        return {output.name: output.text}
+    if output.output_type == "error":
+        return {"error": output.evalue}
+    return {kind: text for kind, text in output.data.items() if kind in ("text/plain", "text/markdown")}
+
+
+def shown_picture(notebook: NotebookNode, line: str) -> bytes:
+    """The picture that the cell with this last line has drawn."""
+    (cell,) = (one for one in notebook.cells if one.cell_type == "code" and one.source.endswith(line))
+    (data,) = (output.data for output in cell.outputs)
+    return base64.b64decode(data["image/png"])
+
+
+@contextmanager
+def _quiet_jupyter() -> Iterator[None]:
+    """Keeps what Jupyter writes into the home directory in a folder of its own, and its start-up messages off."""
+    with tempfile.TemporaryDirectory(prefix="pybench-notebook-") as folder:
+        ours = {"IPYTHONDIR": folder, "JUPYTER_RUNTIME_DIR": folder, "JUPYTER_PLATFORM_DIRS": "1"}
+        ours |= {"PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+        before = {name: os.environ.get(name) for name in ours}
+        os.environ.update(ours)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+def main() -> None:
+    """Rewrite every rendered copy, and the pictures."""
+    PICTURES.mkdir(exist_ok=True)
+    for source in SOURCES:
+        notebook = clean(execute(read(source)))
+        nbformat.write(notebook, source.with_suffix(".ipynb"))
+        (PICTURES / f"{source.stem}.png").write_bytes(shown_picture(notebook, SHOWN[source.stem]))
+        print(f"{source.stem}: {source.with_suffix('.ipynb').stat().st_size // 1000} kB", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
