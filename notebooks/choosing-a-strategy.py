@@ -23,7 +23,6 @@ RUN = "results/reference"  # the path of a run folder: set it to your own
 # %%
 from IPython.display import Markdown
 
-import pybench
 from pybench import plots
 
 run = plots.open_run(RUN, varies=["strategy"])
@@ -33,8 +32,8 @@ Markdown(plots.about(run))
 # %% [markdown]
 # ## 1. Is it safe?
 #
-# An `UNSAFE` lock is out, however fast it is. `SAFE` means that no violation was found. The rate below it is the highest
-# rate of violations that is still possible, with 95 % confidence: more contended grants make it smaller.
+# An `UNSAFE` lock is out, however fast it is. `SAFE` means that no violation was found. The rate below it is the
+# highest rate of violations that is still possible, with 95 % confidence: more contended grants make it smaller.
 
 # %%
 plots.verdicts(run)
@@ -63,8 +62,8 @@ plots.standings(run)
 # %% [markdown]
 # ## 4. How long do clients wait?
 #
-# The p99 is the time within which 99 of 100 clients get the lock. A triangle is a lower limit: more than one client in a
-# hundred still waited when the trial ended.
+# The p99 is the time within which 99 of 100 clients get the lock. A triangle is a lower limit: more than one client in
+# a hundred still waited when the trial ended.
 
 # %%
 plots.against_load(run, "acquire_p99_us")

@@ -100,4 +100,5 @@ shown
 # ## 7. As a frame
 
 # %%
-changes.frame.query("figure == 'grants_per_s'")[["lock", "load", "old", "new", "ratio", "low", "high", "effect"]].round(2)
+columns = ["lock", "load", "old", "new", "ratio", "low", "high", "effect"]
+changes.frame.query("figure == 'grants_per_s'")[columns].round(2)

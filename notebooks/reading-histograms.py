@@ -24,7 +24,6 @@ RUN = "results/reference"  # the path of a run folder: set it to your own
 import numpy as np
 from IPython.display import Markdown
 
-import pybench
 from pybench import plots
 from pybench.numbers import format_us
 
@@ -89,8 +88,8 @@ Markdown(
 # %% [markdown]
 # ## 5. How far to trust a quantile
 #
-# Every trial is a measurement of its own. Where the trials agree, the quantile can be trusted. This is the cell with the
-# most grants.
+# Every trial is a measurement of its own. Where the trials agree, the quantile can be trusted. This is the cell with
+# the most grants.
 
 # %%
 busy = cells["grants"].idxmax()
@@ -100,7 +99,8 @@ plots.quantiles_by_trial(run, busy)
 # ## 6. Where the time goes
 #
 # The response is the time from the wish to the grant. It consists of the queue, before the first command is sent, and
-# the service. After the grant come the hold and the release; the handoff leads to the next grant.
+# the service; in a closed loop the queue is empty. After the grant come the hold and the release. The handoff is the
+# time from a release to the next grant.
 
 # %%
 plots.phases(run, busy)

@@ -26,8 +26,8 @@ import json
 import pandas as pd
 from IPython.display import Markdown
 
-import pybench
 from pybench import plots
+from pybench.numbers import format_us
 
 run = plots.open_run(RUN, kinds=["redis", "postgres"])
 crowd = f"concurrency == {run.summary['concurrency'].max()}"
@@ -85,26 +85,25 @@ plots.sessions(run, crowd)
 # %% [markdown]
 # ## 6. When something fails
 #
-# Milliseconds until another client had the lock. A lease frees a lock after its ttl; a session frees it when its
-# connection ends.
+# The time until another client had the lock: after the holder died, after the holder's connection ended, and after the
+# server crashed and was back. A lease frees the lock after its ttl; a session frees it when its connection ends.
 
 # %%
 record = run.path / "failures.json"
-failures = json.loads(record.read_text()) if record.exists() else {"locks": [], "ttl_ms": None}
-measured = pd.DataFrame(failures["locks"]).set_index("lock") if failures["locks"] else pd.DataFrame()
-columns = {"holder_died_ms": "holder died", "connection_ended_ms": "connection ended", "server_crashed_ms": "server crashed"}
-if measured.empty:
-    shown = Markdown("This run has no `failures.json`: `python -m tools.failures` measures the failures.")
+failures = json.loads(record.read_text()) if record.exists() else None
+if failures:
+    measured = pd.DataFrame(failures["locks"]).set_index("lock").filter(regex="(died|ended|crashed)_ms")
+    shown = measured.map(lambda ms: "holder kept the lock" if pd.isna(ms) else format_us(1e3 * ms))
 else:
-    shown = measured[list(columns)].rename(columns=columns).map(lambda ms: "holder kept it" if pd.isna(ms) else f"{ms:,.1f} ms")
+    shown = Markdown("This run has no `failures.json`; `python -m tools.failures` measures one.")
 shown
 
 # %%
-if not measured.empty:
+if failures:
     soon = measured.index[measured["holder_died_ms"] < 0.9 * failures["ttl_ms"]]
     shown = Markdown(
-        f"With a ttl of {failures['ttl_ms']:,} ms, the next client had the lock before the ttl ended after its holder "
-        f"died: **{', '.join(soon) or 'no lock'}**."
+        f"**{', '.join(soon) or 'No lock'}** was free before the ttl of {failures['ttl_ms']:,} ms ended after its "
+        "holder died."
     )
 shown
 

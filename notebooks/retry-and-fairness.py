@@ -23,7 +23,6 @@ RUN = "results/waiting"  # the path of a run folder: set it to your own
 # %%
 from IPython.display import Markdown
 
-import pybench
 from pybench import plots
 
 run = plots.open_run(RUN, varies=["retry"])

@@ -15,12 +15,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import jupytext
 import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "notebooks"
@@ -52,11 +52,11 @@ def with_parameters(notebook: NotebookNode, given: Mapping[str, object]) -> Note
 
 def execute(notebook: NotebookNode, folder: Path = FOLDER) -> NotebookNode:
     """`notebook`, executed by a kernel in `folder`. Raises `CellExecutionError` where a cell fails."""
+    # Over sockets of this user alone, not over TCP.
+    config = Config({"KernelManager": {"transport": "ipc"}})
+    where = {"metadata": {"path": str(folder)}}
     with _quiet_jupyter():
-        client = NotebookClient(
-            notebook, timeout=100, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-        )
-        client.execute()
+        NotebookClient(notebook, timeout=100, kernel_name="python3", resources=where, config=config).execute()
     return notebook
 
 
@@ -70,20 +70,6 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def texts(notebook: NotebookNode) -> list[list[dict[str, Any]]]:
-    """The outputs of each cell as texts: pictures by their text alternative."""
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return [[_text(output) for output in cell.outputs] for cell in cells]
-
-
-def _text(output: NotebookNode) -> dict[str, Any]:
-    if output.output_type == "stream":
-        return {output.name: output.text}
-    if output.output_type == "error":
-        return {"error": output.evalue}
-    return {kind: text for kind, text in output.data.items() if kind in ("text/plain", "text/markdown")}
-
-
 def shown_picture(notebook: NotebookNode, line: str) -> bytes:
     """The picture that the cell with this last line has drawn."""
     (cell,) = (one for one in notebook.cells if one.cell_type == "code" and one.source.endswith(line))
@@ -94,7 +80,7 @@ def shown_picture(notebook: NotebookNode, line: str) -> bytes:
 @contextmanager
 def _quiet_jupyter() -> Iterator[None]:
     """Keeps what Jupyter writes into the home directory in a folder of its own, and its start-up messages off."""
-    with tempfile.TemporaryDirectory(prefix="pybench-notebook-") as folder:
+    with tempfile.TemporaryDirectory(prefix="nb-") as folder:
         ours = {"IPYTHONDIR": folder, "JUPYTER_RUNTIME_DIR": folder, "JUPYTER_PLATFORM_DIRS": "1"}
         ours |= {"PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
         before = {name: os.environ.get(name) for name in ours}

@@ -11,9 +11,10 @@ from pybench.analysis.between_runs import CellChange, Effect, FigureChange, RunC
 from pybench.analysis.verdicts import Verdict
 from pybench.errors import InputError
 from pybench.plots import measures, picture
-from pybench.plots.dots import ROW, rows, told
-from pybench.report.charts.curves import Measure
+from pybench.plots.beside import ROW, rows, told
 from pybench.report.changes_words import cell_effect, ratio_text, written
+from pybench.report.charts.axes import Axis
+from pybench.report.charts.curves import Measure
 from pybench.report.html import VERDICT_SYMBOLS
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def ratios(changes: RunChanges, column: str = "grants_per_s") -> picture.Picture
     found = [(one, one.figure(column)) for one in changes.cells]
     figures = [change.figure for _, change in found if change is not None]
     if not figures:
-        raise InputError(f"the cells of these runs are not compared by {column}", hint="docs/compare.md lists the figures")
+        raise InputError(f"no cell of these runs is compared by {column}", hint="docs/compare.md lists the figures")
     known = [change.ratio for _, change in found if change is not None and change.ratio is not None]
     band = 1 + figures[0].test.band
     ends = [end for ratio in known for end in (ratio.low, ratio.high)]
@@ -93,11 +94,8 @@ def _ratio_axis(axis: Axes, reach: float) -> None:
     """A logarithmic axis around 1, on which half and double are equally far away."""
     steps = next(ticks for most, ticks in _TICKS if reach <= most)
     inside = [step for step in steps if 1 / reach <= step <= reach]
-    axis.set_xscale("log")
-    axis.set_xlim(1 / reach, reach)
-    axis.xaxis.set_ticks(inside, [f"{step:g}" for step in inside])
-    axis.xaxis.set_ticks([], minor=True)
-    axis.set_xlabel("ratio; grey: the band that counts as the same")
+    title = "ratio; grey: the band that counts as the same"
+    picture.scale(axis, "x", Axis("log", 1 / reach, reach, inside, title, lambda step: f"{step:g}"))
 
 
 def trials(old: Run, new: Run, changes: RunChanges, column: str = "grants_per_s") -> picture.Picture:
@@ -121,7 +119,7 @@ def trials(old: Run, new: Run, changes: RunChanges, column: str = "grants_per_s"
 
 
 def _beside(axis: Axes, sets: Sequence[Sequence[float]], measure: Measure) -> None:
-    measures.scale(axis.yaxis, measure, [measures.Value(value, "") for values in sets for value in values])
+    picture.scale(axis, "y", measures.axis_of(measure, [measures.Value(one, "") for values in sets for one in values]))
     axis.set_ylabel("")
     for place, (values, ink) in enumerate(zip(sets, ("--ink-soft", "--series-0"), strict=True)):
         xs = np.linspace(place - 0.12, place + 0.12, max(len(values), 1))[: len(values)]

@@ -12,13 +12,10 @@ from pybench.errors import InputError
 from pybench.numbers import format_us
 from pybench.plots import picture
 from pybench.plots.selection import chosen
-from pybench.report.charts.axes import log_axis
+from pybench.report.charts.axes import Axis, log_axis
 from pybench.report.sections.distribution import NINES, curve
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-
     from pybench.records import Run
     from pybench.report.view import CellView
 
@@ -41,7 +38,7 @@ def histogram(run: Run, cell: str, phase: str = "response") -> picture.Picture:
     known = {name: ns / 1e3 for name, ns in found.items() if ns}
     with picture.theme():
         figure, (axis,) = picture.panels(1, columns=1, width=8.6, height=3.4)
-        _time_axis(axis.xaxis, [float(edges[0]), float(edges[-1])], phase)
+        picture.scale(axis, "x", log_axis([float(edges[0]), float(edges[-1])], phase, format_us))
         axis.bar(edges[:-1], heights, np.diff(edges), align="edge", color=picture.colour(view.line.colour),
                  edgecolor=picture.colour("--paper"), linewidth=0.5)  # fmt: skip
         axis.set_ylim(0, heights.max() * 1.22)
@@ -79,8 +76,8 @@ def percentiles(run: Run, where: str | None = None, phase: str = "response") -> 
     ends = {cell.id: format_us(curves[cell.id][1][-1]) for cell in drawn}
     with picture.theme():
         figure, (axis,) = picture.panels(1, columns=1, width=8.6, height=4.0)
-        _time_axis(axis.yaxis, [y for xs, ys in curves.values() for y in ys if y > 0], phase)
-        _nines(axis, max(xs[-1] for xs, _ in curves.values()))
+        picture.scale(axis, "y", log_axis([y for _, ys in curves.values() for y in ys if y > 0], phase, format_us))
+        picture.scale(axis, "x", _nines(max(xs[-1] for xs, _ in curves.values())))
         for cell in drawn:
             xs, ys = (np.array(ends) for ends in curves[cell.id])
             name = f"{selection.name(cell)} {picture.verdict_text(cell)}"
@@ -102,14 +99,14 @@ def quantiles_by_trial(run: Run, cell: str, phase: str = "response") -> picture.
     (view,) = chosen(run, f"cell == {cell!r}").cells
     rows = run.latency
     mine = rows[(rows["cell"] == cell) & (rows["phase"] == phase) & (rows["outcome"] == "granted")]
-    trials = {int(number): merged(list(parts)) for number, parts in mine.groupby("trial")["hdr"]}
-    found = {name: [quantile(*one, q) for one in trials.values()] for name, q in MARKED.items()}
+    trials = [merged(list(parts)) for _, parts in mine.groupby("trial")["hdr"]]
+    found = {name: [quantile(*one, q) for one in trials] for name, q in MARKED.items()}
     known = {name: [ns / 1e3 for ns in values if ns] for name, values in found.items()}
     if not any(known.values()):
         raise InputError(f"{view.name} has no trial with enough samples of {phase}", hint="choose another cell")
     with picture.theme():
         figure, (axis,) = picture.panels(1, columns=1, width=8.6, height=3.0)
-        _time_axis(axis.yaxis, [us for values in known.values() for us in values], phase)
+        picture.scale(axis, "y", log_axis([us for values in known.values() for us in values], phase, format_us))
         axis.set_xlim(-0.5, len(MARKED) - 0.5)
         axis.set_xticks(range(len(MARKED)), [f"{name}\n{_spread(known[name], len(trials))}" for name in MARKED])
         axis.grid(visible=False, axis="x")
@@ -129,21 +126,8 @@ def _spread(values: list[float], trials: int) -> str:
     return f"highest / lowest = {max(values) / min(values):.3g}"
 
 
-def _time_axis(axis: Axis, us: list[float], title: str) -> None:
-    """A logarithmic axis of times with round ticks."""
-    scaled = log_axis(us, title, format_us)
-    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-    axis.set_ticks(list(scaled.ticks), [format_us(tick) for tick in scaled.ticks])
-    axis.set_ticks([], minor=True)
-    (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(scaled.low, scaled.high)
-    axis.set_label_text(title)
-
-
-def _nines(axis: Axes, longest: float) -> None:
-    """A horizontal axis on which each further nine of the percentile has the same width."""
-    ticks = [tick for tick in NINES if tick <= max(longest, 10.0) * 1.05]
-    axis.set_xscale("log")
-    axis.set_xlim(1.0, max(longest, 10.0) * 1.1)
-    axis.xaxis.set_ticks(ticks, [NINES[tick] for tick in ticks])
-    axis.xaxis.set_ticks([], minor=True)
-    axis.set_xlabel("percentile of grants")
+def _nines(longest: float) -> Axis:
+    """An axis on which each further nine of the percentile has the same width."""
+    high = max(longest, 10.0)
+    ticks = [tick for tick in NINES if tick <= high * 1.05]
+    return Axis("log", 1.0, high * 1.1, ticks, "percentile of grants", lambda tick: NINES[tick])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from matplotlib.patches import Rectangle
+
 from pybench.columns import COLUMNS
 from pybench.matrix.conditions import condition_texts
 from pybench.plots import picture
@@ -74,7 +76,5 @@ def _grid(selection: Selection, title: str, text: Text) -> picture.Picture:
     return figure
 
 
-def _square(x: float, y: float, colour: str, *, strong: bool):  # noqa: ANN202
-    from matplotlib.patches import Rectangle
-
+def _square(x: float, y: float, colour: str, *, strong: bool) -> Rectangle:
     return Rectangle((x - 0.47, y - 0.44), 0.94, 0.88, color=colour, alpha=0.13 if strong else 0.2, linewidth=0)

@@ -48,19 +48,15 @@ def against_load(run: Run, column: str = "safe_grants_per_s", where: str | None 
 def _panel(axis: Axes, cells: Sequence[CellView], measure: Measure, load: str) -> None:
     loads = load_axis([cell.at(load) for cell in cells], chart_title(load))
     values = {cell.id: measures.value_of(cell, measure) for cell in cells}
-    axis.set_xscale(loads.scale)
-    axis.set_xlim(loads.low, loads.high)
-    axis.xaxis.set_ticks(list(loads.ticks), [loads.text(tick) for tick in loads.ticks])
-    axis.xaxis.set_ticks([], minor=True)
-    axis.set_xlabel(loads.title)
-    measures.scale(axis.yaxis, measure, [values[cell.id] for cell in cells])
+    picture.scale(axis, "x", loads)
+    picture.scale(axis, "y", measures.axis_of(measure, values.values()))
     ends: list[tuple[float, CellView]] = []
     for label in dict.fromkeys(cell.line.label for cell in cells):
         mine = sorted((cell for cell in cells if cell.line.label == label), key=lambda cell: cell.at(load))
         shown = [one for one in mine if measures.drawn(values[one.id], logarithmic=measure.scale == "log")]
         for before, after in pairwise(shown):
             worse = before if before.unsafe else after
-            ys = [values[one.id].number for one in (before, after)]
+            ys = [float(values[one.id].number or 0.0) for one in (before, after)]
             xs = [one.at(load) for one in (before, after)]
             axis.plot(xs, ys, color=picture.colour(worse.line.colour), linestyle=picture.dash(worse), linewidth=1.8)
         for one in shown:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pybench.analysis.quantile_text import quantile_text
 from pybench.columns import COLUMNS
 from pybench.errors import InputError
 from pybench.numbers import NOT_AVAILABLE
-from pybench.report.charts.axes import log_axis
+from pybench.report.charts.axes import Axis, linear_axis, log_axis
 from pybench.report.charts.curves import Measure
 from pybench.report.sections import cost, fairness, latency, throughput
 from pybench.report.view import CellView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from matplotlib.axis import Axis
 
 _SAFE = replace(throughput.MEASURE, column="safe_grants_per_s", title="safe grants/s", axis="safe grants/s")
 _FURTHER = (
@@ -88,22 +86,12 @@ def with_interval(value: Value, measure: Measure) -> str:
     return f"{value.text} ({measure.text(value.low)} to {measure.text(value.high)})"
 
 
-def scale(axis: Axis, measure: Measure, values: Iterable[Value], *, logarithmic: bool | None = None) -> None:
-    """Scale an axis for `values`, with round ticks and units as in the report."""
+def axis_of(measure: Measure, values: Iterable[Value], *, logarithmic: bool | None = None) -> Axis:
+    """An axis for `values`, with round ticks and units as in the report."""
     ends = [end for one in values for end in (one.number, one.low, one.high) if end is not None and end > 0]
-    is_log = measure.scale == "log" if logarithmic is None else logarithmic
-    limits: Any = axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim
-    axis.set_label_text(measure.axis)
-    if is_log and ends:
-        found = log_axis(ends, measure.axis, measure.ticks)
-        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-        axis.set_ticks(list(found.ticks), [measure.ticks(tick) for tick in found.ticks])
-        axis.set_ticks([], minor=True)
-        limits(found.low, found.high)
-        return
-    top = measure.top or max(ends, default=1.0)
-    limits(0, top * 1.06)
-    axis.set_major_formatter(lambda tick, _: measure.ticks(tick) if tick else "0")
+    if measure.scale == "log" if logarithmic is None else logarithmic:
+        return log_axis(ends, measure.axis, measure.ticks)
+    return linear_axis([measure.top] if measure.top is not None else ends, measure.axis, measure.ticks)
 
 
 def drawn(value: Value, *, logarithmic: bool) -> bool:

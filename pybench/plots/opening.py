@@ -16,9 +16,9 @@ def open_run(
 ) -> Run:
     """The run in `folder`; a relative path is looked for in the working directory and in the folders above it.
 
-    `varies` are columns of the summary that must have several values, such as `retry`; `kinds` are the kinds of server,
-    `redis` and `postgres`, on which it must have locks; `needs` is a query that some cell must fulfil. Raises InputError for a run without them, and RecordError where
-    there is no run.
+    `varies` are columns of the summary that must have several values, such as `retry`; `kinds` are kinds of servers,
+    `redis` and `postgres`, on which it must have locks; `needs` is a query that some cell must fulfil. Raises
+    InputError for a run without them, and RecordError where there is no run.
     """
     run = load(_found(Path(folder)))
     if run.summary.empty:

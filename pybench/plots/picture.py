@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -17,6 +17,7 @@ from pybench.report.html import VERDICT_SYMBOLS, asset
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from pybench.report.charts.axes import Axis
     from pybench.report.view import CellView
 
 DPI = 120
@@ -74,7 +75,7 @@ def asset_css() -> str:
 @contextmanager
 def theme() -> Iterator[None]:
     """The look of the report, for what is drawn inside."""
-    look = {
+    look: dict[Any, Any] = {
         "font.size": 10,
         "font.family": "sans-serif",
         "text.color": colour("--ink"),
@@ -112,6 +113,15 @@ def panels(count: int, *, columns: int, width: float, height: float, share: bool
     for spare in every[count:]:
         spare.remove()
     return figure, every[:count]
+
+
+def scale(axes: Axes, which: Literal["x", "y"], as_in: Axis) -> None:
+    """Give an axis of `axes` the scale, the ends, the ticks and the title that the report computed."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axes.set(**{f"{which}scale": as_in.scale, f"{which}lim": (as_in.low, as_in.high)})
+    axis.set_ticks(list(as_in.ticks), [as_in.text(tick) for tick in as_in.ticks])
+    axis.set_ticks([], minor=True)
+    axis.set_label_text(as_in.title)
 
 
 def marker(cell: CellView) -> dict[str, Any]:

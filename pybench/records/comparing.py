@@ -17,4 +17,5 @@ def compare(old: Run | str | Path, new: Run | str | Path, *, band: float | None 
     A `band` widens narrower equivalence bands to this share: 0.1 is 10 %. Raises RecordError for a folder that is no
     run.
     """
-    return compare_runs(*(one if isinstance(one, Run) else load(one) for one in (old, new)), band)
+    before, after = (one if isinstance(one, Run) else load(one) for one in (old, new))
+    return compare_runs(before, after, band)

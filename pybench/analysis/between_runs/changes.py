@@ -165,7 +165,10 @@ def _frame_rows(cell: CellChange) -> list[dict[str, Any]]:
     return [
         {
             **known,
-            **{"figure": one.figure.column, "old": one.old, "new": one.new, "effect": one.effect.value},
+            "figure": one.figure.column,
+            "old": one.old,
+            "new": one.new,
+            "effect": one.effect.value,
             **({name: getattr(one.ratio, name) for name in ("low", "high")} if one.ratio else {}),
             "ratio": one.ratio.value if one.ratio else None,
         }

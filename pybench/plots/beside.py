@@ -38,7 +38,7 @@ def dots(run: Run, column: str, where: str | None = None) -> picture.Picture:
     logarithmic = measure.scale == "log" or _is_wide(values, measure)
     with picture.theme():
         figure, (axis,) = picture.panels(1, columns=1, width=8.6, height=0.85 + ROW * len(cells))
-        measures.scale(axis.xaxis, measure, values, logarithmic=logarithmic)
+        picture.scale(axis, "x", measures.axis_of(measure, values, logarithmic=logarithmic))
         rows(axis, [selection.name(cell) for cell in cells])
         for place, (cell, value) in enumerate(zip(cells, values, strict=True)):
             if measures.drawn(value, logarithmic=logarithmic):
@@ -106,8 +106,8 @@ def scatter(run: Run, x: str, y: str, where: str | None = None) -> picture.Pictu
     log_y = up.scale == "log" or _is_wide([one for _, _, one in pairs], up)
     with picture.theme():
         figure, (axis,) = picture.panels(1, columns=1, width=8.6, height=4.4)
-        measures.scale(axis.xaxis, across, [one for _, one, _ in pairs], logarithmic=log_x)
-        measures.scale(axis.yaxis, up, [one for _, _, one in pairs], logarithmic=log_y)
+        picture.scale(axis, "x", measures.axis_of(across, [one for _, one, _ in pairs], logarithmic=log_x))
+        picture.scale(axis, "y", measures.axis_of(up, [one for _, _, one in pairs], logarithmic=log_y))
         axis.set_xlabel(across.title)
         axis.set_ylabel(up.title)
         points = [
@@ -156,15 +156,11 @@ def phases(run: Run, cell: str) -> picture.Picture:
     found = {phase: [_us(quantile(*one, q)) for q in (0.5, 0.99)] for phase, one in recorded.items() if len(one.counts)}
     # The queue of a closed loop is empty: a time of zero has no place on the axis.
     found = {phase: ends for phase, ends in found.items() if any(ends)}
-    scaled = log_axis([us for ends in found.values() for us in ends if us], "time", format_us)
+    scaled = log_axis([us for ends in found.values() for us in ends if us], "filled: p50, hollow: p99", format_us)
     ink = picture.colour(view.line.colour)
     with picture.theme():
         figure, (axis,) = picture.panels(1, columns=1, width=8.6, height=0.85 + ROW * len(found))
-        axis.set_xscale("log")
-        axis.xaxis.set_ticks(list(scaled.ticks), [format_us(tick) for tick in scaled.ticks])
-        axis.xaxis.set_ticks([], minor=True)
-        axis.set_xlim(scaled.low, scaled.high)
-        axis.set_xlabel("time; filled: p50, hollow: p99")
+        picture.scale(axis, "x", scaled)
         rows(axis, list(found))
         for place, (half, most) in enumerate(found.values()):
             if half and most:

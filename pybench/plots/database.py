@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pybench.errors import InputError
 from pybench.numbers import format_bytes, format_percent, significant
 from pybench.plots import picture
-from pybench.plots.dots import ROW, rows, told
+from pybench.plots.beside import ROW, rows, told
 from pybench.plots.selection import chosen
 from pybench.report.database_use import ORDER, database_use
 
