@@ -52,10 +52,10 @@ def with_parameters(notebook: NotebookNode, given: Mapping[str, object]) -> Note
 
 def execute(notebook: NotebookNode, folder: Path = FOLDER) -> NotebookNode:
     """`notebook`, executed by a kernel in `folder`. Raises `CellExecutionError` where a cell fails."""
-    # Over sockets of this user alone, not over TCP.
-    config = Config({"KernelManager": {"transport": "ipc"}})
     where = {"metadata": {"path": str(folder)}}
-    with _quiet_jupyter():
+    with _quiet_jupyter() as private:
+        # Over sockets in a folder of this user alone, not over TCP.
+        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{private}/kernel"}})
         NotebookClient(notebook, timeout=100, kernel_name="python3", resources=where, config=config).execute()
     return notebook
 
@@ -78,15 +78,15 @@ def shown_picture(notebook: NotebookNode, line: str) -> bytes:
 
 
 @contextmanager
-def _quiet_jupyter() -> Iterator[None]:
-    """Keeps what Jupyter writes into the home directory in a folder of its own, and its start-up messages off."""
+def _quiet_jupyter() -> Iterator[str]:
+    """A folder for what Jupyter would write into the home directory. Keeps its messages at the start off."""
     with tempfile.TemporaryDirectory(prefix="nb-") as folder:
         ours = {"IPYTHONDIR": folder, "JUPYTER_RUNTIME_DIR": folder, "JUPYTER_PLATFORM_DIRS": "1"}
         ours |= {"PYDEVD_DISABLE_FILE_VALIDATION": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
         before = {name: os.environ.get(name) for name in ours}
         os.environ.update(ours)
         try:
-            yield
+            yield folder
         finally:
             for name, value in before.items():
                 if value is None:

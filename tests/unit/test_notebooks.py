@@ -41,10 +41,9 @@ def values_of(notebook: nbformat.NotebookNode) -> list[Any]:
 
 def text_of(value: object) -> str:
     """What a page shows of a value: Markdown and tables as their sources, pictures as their text alternative."""
-    for method in ("_repr_markdown_", "_repr_html_"):
-        if hasattr(value, method):
-            return str(getattr(value, method)())
-    return repr(value)
+    # A figure of matplotlib has the method for HTML, and returns nothing.
+    texts = (getattr(value, method, lambda: None)() for method in ("_repr_markdown_", "_repr_html_"))
+    return next((str(text) for text in texts if text is not None), repr(value))
 
 
 def rendered_texts(notebook: nbformat.NotebookNode) -> list[str]:
