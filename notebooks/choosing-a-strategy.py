@@ -41,7 +41,8 @@ plots.verdicts(run)
 # %%
 unsafe = sorted(set(run.summary.query("verdict == 'UNSAFE'")["strategy"]))
 note = " `none` takes no lock: its violations show that the checker detects overlaps." if "none" in unsafe else ""
-Markdown(f"**Unsafe at some load: {', '.join(unsafe) or 'no lock'}.**{note}")
+told = f"Unsafe at some load: {', '.join(f'`{name}`' for name in unsafe)}." if unsafe else "No lock was unsafe."
+Markdown(f"**{told}**{note}")
 
 # %% [markdown]
 # ## 2. How many grants per second?
@@ -70,6 +71,8 @@ plots.against_load(run, "acquire_p99_us")
 
 # %% [markdown]
 # ## 5. What does a grant cost the server?
+#
+# CPU time of all processes of the servers, at the highest concurrency. The cost of an unsafe lock says nothing.
 
 # %%
 plots.dots(run, "server_cpu_us_per_grant", crowd)

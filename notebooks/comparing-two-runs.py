@@ -14,8 +14,8 @@
 # %% [markdown]
 # # Comparing two runs
 #
-# Did a change make a lock slower, or was it the machine? Here somebody made Redis write every change to the disk
-# (`appendfsync always`). The Postgres locks of the same runs were not touched.
+# Did a change make a lock slower, or was it the machine? Between the runs in `results/persistence`, Redis was told to
+# write every change to the disk (`appendfsync always`). Postgres stayed as it was, so its locks show the machine.
 
 # %% tags=["parameters"]
 OLD = "results/persistence/before"  # the paths of two run folders: set them to your own
@@ -72,7 +72,7 @@ plots.ratios(changes, "acquire_p99_us")
 # %% [markdown]
 # ## 5. Look at the trials
 #
-# A difference that can be trusted is one that the eye sees: the two sets of trials lie apart.
+# Where the two sets of trials lie apart, the difference is clear. Where they overlap, it may be chance.
 
 # %%
 plots.trials(old, new, changes, "grants_per_s")

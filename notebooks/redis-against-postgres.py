@@ -35,6 +35,8 @@ Markdown(plots.about(run))
 
 # %% [markdown]
 # ## 1. Grants per second
+#
+# A lock that keeps no client out is not ranked: its grants are accepted writes.
 
 # %%
 plots.dots(run, "safe_grants_per_s", crowd)
@@ -56,9 +58,10 @@ lines = [
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# ## 3. Waiting: polling or a queue
+# ## 3. How long do clients wait?
 #
-# Most clients get the lock quickly: the p50. The slowest one in a hundred shows how a lock lets clients wait: the p99.
+# Half of the clients have the lock within the p50, and 99 of 100 within the p99. Clients that poll and clients that
+# wait in a queue differ most in their p99.
 
 # %%
 plots.dots(run, "acquire_p50_us", crowd)
@@ -75,9 +78,10 @@ plots.dots(run, "acquire_p99_us", crowd)
 plots.dots(run, "server_cpu_us_per_grant", crowd)
 
 # %% [markdown]
-# ## 5. Why some Postgres locks are slower
+# ## 5. What do the sessions of Postgres wait for?
 #
-# A lock that writes waits for the disk at each commit. A lock that writes nothing produces no WAL.
+# A lock that writes waits for the disk when it commits, unless it sets `synchronous_commit=off`. A lock that writes
+# nothing produces no WAL.
 
 # %%
 plots.sessions(run, crowd)
@@ -94,6 +98,7 @@ failures = json.loads(record.read_text()) if record.exists() else None
 if failures:
     measured = pd.DataFrame(failures["locks"]).set_index("lock").filter(regex="(died|ended|crashed)_ms")
     shown = measured.map(lambda ms: "holder kept the lock" if pd.isna(ms) else format_us(1e3 * ms))
+    shown = shown.rename(columns=lambda name: name.removesuffix("_ms").replace("_", " "))
 else:
     shown = Markdown("This run has no `failures.json`; `python -m tools.failures` measures one.")
 shown

@@ -14,8 +14,8 @@
 # %% [markdown]
 # # Retry and fairness
 #
-# Many clients want one lock. How they wait for it, by retrying or in a queue, hardly changes how many grants there are.
-# It changes who gets them, how long the unlucky wait, and what the waiting costs.
+# Many clients want one lock, and wait for it by retrying or in a queue. What does the way they wait change: how many
+# grants there are, who gets them, how long the unlucky wait, or what the waiting costs?
 
 # %% tags=["parameters"]
 RUN = "results/waiting"  # the path of a run folder: set it to your own
@@ -33,7 +33,7 @@ names = plots.names(run, crowd)
 Markdown(plots.about(run))
 
 # %% [markdown]
-# ## 1. The same number of grants
+# ## 1. How many grants?
 
 # %%
 plots.dots(run, "safe_grants_per_s", crowd)
@@ -46,9 +46,10 @@ Markdown(
 )
 
 # %% [markdown]
-# ## 2. Very different waits
+# ## 2. How long do the unlucky wait?
 #
-# The longest wait of any client, in any trial. No wait can be longer than the trial, so the true one may be longer.
+# The longest wait of any client in any trial. A wait that was not over when the trial ended counts with its length so
+# far, so that the true one is longer.
 
 # %%
 plots.dots(run, "longest_wait_us", crowd)
@@ -57,7 +58,7 @@ plots.dots(run, "longest_wait_us", crowd)
 waits = safe["longest_wait_us"].sort_values()
 Markdown(
     f"The longest wait of **{names[waits.index[0]]}** is {plots.say(run, 'longest_wait_us', waits.index[0])}; that of "
-    f"{names[waits.index[-1]]} is **{waits.iloc[-1] / waits.iloc[0]:,.0f} times** as long."
+    f"{names[waits.index[-1]]} is at least **{int(waits.iloc[-1] / waits.iloc[0]):,} times** as long."
 )
 
 # %% [markdown]
@@ -77,7 +78,7 @@ plots.dots(run, "starved_clients", crowd)
 # %% [markdown]
 # ## 4. What does waiting cost?
 #
-# Every retry is a command. A client that retries often waits less, and makes the server work more.
+# Every retry is at least one command, and so are the messages that keep a queue.
 
 # %%
 plots.dots(run, "commands_per_grant", crowd)

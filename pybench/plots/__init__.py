@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pybench.plots.beside import dots, phases, scatter
+    from pybench.plots.beside import dots, phases
     from pybench.plots.between_runs import ratios, trials
     from pybench.plots.database import sessions
     from pybench.plots.distributions import histogram, percentiles, quantiles_by_trial
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pybench.plots.opening import open_run
     from pybench.plots.picture import Picture
     from pybench.plots.tables import about, caveats, names, say, table
+    from pybench.plots.trade import scatter
 
 __all__ = [
     "Picture",
@@ -57,7 +58,7 @@ _HOME = {
     "quantiles_by_trial": "pybench.plots.distributions",
     "dots": "pybench.plots.beside",
     "phases": "pybench.plots.beside",
-    "scatter": "pybench.plots.beside",
+    "scatter": "pybench.plots.trade",
     "standings": "pybench.plots.grids",
     "verdicts": "pybench.plots.grids",
     "against_load": "pybench.plots.lines",

@@ -1,4 +1,4 @@
-"""Cells beside each other: one figure as a row of dots, the phases of a grant, or two figures as a scatter."""
+"""Rows of dots beside each other: one figure of several cells, or the phases of one cell."""
 
 from __future__ import annotations
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 ROW = 0.28
 """The height of a row in inches."""
-WIDE = 10.0
-"""A linear axis becomes a logarithmic one where figures differ more than so many times."""
-NAME_WIDTH, NAME_HEIGHT = 0.3, 0.048
-"""The room for the name of a point in a scatter, as shares of the panel."""
 PHASES = ("queue", "service", "response", "hold", "release", "handoff")
 
 
@@ -34,16 +30,19 @@ def dots(run: Run, column: str, where: str | None = None) -> picture.Picture:
     """
     selection, measure = chosen(run, where), measures.measure_of(column)
     cells = sorted(selection.cells, key=lambda cell: measures.order_of(cell, measure))
-    values = [measures.value_of(cell, measure) for cell in cells]
-    logarithmic = measure.scale == "log" or _is_wide(values, measure)
+    values = {cell: measures.value_of(cell, measure) for cell in cells}
+    scaled = measures.axis_of(measure, measures.usable(values))
     with picture.theme():
         figure, (axis,) = picture.panels(1, columns=1, width=8.6, height=0.85 + ROW * len(cells))
-        picture.scale(axis, "x", measures.axis_of(measure, values, logarithmic=logarithmic))
+        picture.scale(axis, "x", scaled)
         rows(axis, [selection.name(cell) for cell in cells])
-        for place, (cell, value) in enumerate(zip(cells, values, strict=True)):
-            if measures.drawn(value, logarithmic=logarithmic):
+        for place, (cell, value) in enumerate(values.items()):
+            if measures.has_place(value, scaled):
                 _dot(axis, cell, value, place)
-            told(axis, place, [value.text, picture.verdict_text(cell)], picture.verdict_colour(cell))
+            verdict = picture.verdict_text(cell)
+            if cell.id in selection.view.not_ranked:
+                verdict += ", not ranked"
+            told(axis, place, [value.text, verdict], picture.verdict_colour(cell))
         axis.set_title(", ".join(filter(None, [measure.title, selection.fixed])))
     figure.alt = f"{measure.title}. {_said(selection, cells, measure)}"
     return figure
@@ -51,12 +50,6 @@ def dots(run: Run, column: str, where: str | None = None) -> picture.Picture:
 
 def _said(selection: Selection, cells: Sequence[CellView], measure: Measure) -> str:
     return "; ".join(f"{selection.name(cell)}: {measures.said(cell, measure)}" for cell in cells) + "."
-
-
-def _is_wide(values: Sequence[measures.Value], measure: Measure) -> bool:
-    numbers = [one.number for one in values if one.number is not None]
-    # A figure of zero has no place on a logarithmic axis.
-    return measure.top is None and bool(numbers) and min(numbers) > 0 and max(numbers) > WIDE * min(numbers)
 
 
 def _dot(axis: Axes, cell: CellView, value: measures.Value, place: int) -> None:
@@ -95,58 +88,6 @@ def told(axis: Axes, place: int, texts: Sequence[str], colour: str, offsets: Seq
             fontweight="bold" if is_last else "normal",
             annotation_clip=False,
         )
-
-
-def scatter(run: Run, x: str, y: str, where: str | None = None) -> picture.Picture:
-    """Two columns of the summary against each other: a point for each cell, with its name."""
-    selection = chosen(run, where)
-    across, up = measures.measure_of(x), measures.measure_of(y)
-    pairs = [(cell, measures.value_of(cell, across), measures.value_of(cell, up)) for cell in selection.cells]
-    log_x = across.scale == "log" or _is_wide([one for _, one, _ in pairs], across)
-    log_y = up.scale == "log" or _is_wide([one for _, _, one in pairs], up)
-    with picture.theme():
-        figure, (axis,) = picture.panels(1, columns=1, width=8.6, height=4.4)
-        picture.scale(axis, "x", measures.axis_of(across, [one for _, one, _ in pairs], logarithmic=log_x))
-        picture.scale(axis, "y", measures.axis_of(up, [one for _, _, one in pairs], logarithmic=log_y))
-        axis.set_xlabel(across.title)
-        axis.set_ylabel(up.title)
-        points = [
-            (cell, float(one.number or 0), float(other.number or 0))
-            for cell, one, other in pairs
-            if measures.drawn(one, logarithmic=log_x) and measures.drawn(other, logarithmic=log_y)
-        ]
-        for (cell, right, high), drop in zip(points, _drops(axis, points), strict=True):
-            _named_point(axis, selection.name(cell), cell, right, high, drop)
-        axis.set_title(", ".join(filter(None, [f"{up.title} against {across.title}", selection.fixed])))
-    figure.alt = f"{up.title} against {across.title}. " + "; ".join(
-        f"{selection.name(cell)}: {measures.said(cell, across)} and {measures.said(cell, up)}" for cell, _, _ in pairs
-    )
-    return figure
-
-
-def _drops(axis: Axes, points: Sequence[tuple[CellView, float, float]]) -> list[float]:
-    """By how much the name of each point is moved down, in shares of the panel, so that names do not overlap."""
-    place = axis.transData + axis.transAxes.inverted()
-    at = [tuple(place.transform((x, y))) for _, x, y in points]
-    taken: list[tuple[float, float]] = []
-    drops = [0.0] * len(points)
-    for index in sorted(range(len(points)), key=lambda index: -at[index][1]):
-        across, height = at[index]
-        for other, above in taken:
-            if abs(other - across) < NAME_WIDTH and above - height < NAME_HEIGHT:
-                height = above - NAME_HEIGHT
-        taken.append((across, height))
-        drops[index] = at[index][1] - height
-    return drops
-
-
-def _named_point(axis: Axes, name: str, cell: CellView, x: float, y: float, drop: float) -> None:
-    axis.plot([x], [y], **picture.marker(cell))
-    picture.cross(axis, cell, x, y)
-    text = name if cell.verdict == "SAFE" else f"{name} {picture.verdict_text(cell)}"
-    ink = picture.colour("--unsafe") if cell.unsafe else picture.colour("--ink")
-    down = drop * axis.get_window_extent().height * 72 / axis.get_figure(root=True).dpi  # type: ignore[union-attr]
-    axis.annotate(text, (x, y), xytext=(8, -down), textcoords="offset points", va="center", fontsize=9, color=ink)
 
 
 def phases(run: Run, cell: str) -> picture.Picture:

@@ -47,22 +47,23 @@ def against_load(run: Run, column: str = "safe_grants_per_s", where: str | None 
 
 def _panel(axis: Axes, cells: Sequence[CellView], measure: Measure, load: str) -> None:
     loads = load_axis([cell.at(load) for cell in cells], chart_title(load))
-    values = {cell.id: measures.value_of(cell, measure) for cell in cells}
+    values = {cell: measures.value_of(cell, measure) for cell in cells}
+    heights = measures.axis_of(measure, measures.usable(values))
     picture.scale(axis, "x", loads)
-    picture.scale(axis, "y", measures.axis_of(measure, values.values()))
+    picture.scale(axis, "y", heights)
     ends: list[tuple[float, CellView]] = []
     for label in dict.fromkeys(cell.line.label for cell in cells):
         mine = sorted((cell for cell in cells if cell.line.label == label), key=lambda cell: cell.at(load))
-        shown = [one for one in mine if measures.drawn(values[one.id], logarithmic=measure.scale == "log")]
+        shown = [one for one in mine if measures.has_place(values[one], heights)]
         for before, after in pairwise(shown):
             worse = before if before.unsafe else after
-            ys = [float(values[one.id].number or 0.0) for one in (before, after)]
+            ys = [float(values[one].number or 0.0) for one in (before, after)]
             xs = [one.at(load) for one in (before, after)]
             axis.plot(xs, ys, color=picture.colour(worse.line.colour), linestyle=picture.dash(worse), linewidth=1.8)
         for one in shown:
-            _point(axis, one, one.at(load), values[one.id])
+            _point(axis, one, one.at(load), values[one])
         if shown:
-            ends.append((float(values[shown[-1].id].number or 0.0), shown[-1]))
+            ends.append((float(values[shown[-1]].number or 0.0), shown[-1]))
     _names(axis, ends)
 
 

@@ -16,7 +16,7 @@ from pybench.report.sections import cost, fairness, latency, throughput
 from pybench.report.view import CellView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
 
 _SAFE = replace(throughput.MEASURE, column="safe_grants_per_s", title="safe grants/s", axis="safe grants/s")
 _FURTHER = (
@@ -30,6 +30,8 @@ _KNOWN = {
         *(*cost.CHARTED, *cost.TABLE_ONLY, *_FURTHER),
     )
 }
+WIDE = 10.0
+"""An axis is logarithmic where its figures differ more than so many times. Rates start at zero, to show ratios."""
 HIGHER_IS_BETTER = frozenset({"safe_grants_per_s", "grants_per_s", "jain", "clients_served", "efficiency"})
 
 
@@ -86,17 +88,25 @@ def with_interval(value: Value, measure: Measure) -> str:
     return f"{value.text} ({measure.text(value.low)} to {measure.text(value.high)})"
 
 
-def axis_of(measure: Measure, values: Iterable[Value], *, logarithmic: bool | None = None) -> Axis:
-    """An axis for `values`, with round ticks and units as in the report."""
-    ends = [end for one in values for end in (one.number, one.low, one.high) if end is not None and end > 0]
-    if measure.scale == "log" if logarithmic is None else logarithmic:
-        return log_axis(ends, measure.axis, measure.ticks)
-    return linear_axis([measure.top] if measure.top is not None else ends, measure.axis, measure.ticks)
+def usable(values: Mapping[CellView, Value]) -> list[Value]:
+    """The values for which an axis is scaled: an unsafe cell does not flatten those of locks that may be used."""
+    safe = [value for cell, value in values.items() if not cell.unsafe and value.number is not None]
+    return safe or list(values.values())
 
 
-def drawn(value: Value, *, logarithmic: bool) -> bool:
-    """Whether the figure has a place on the axis: a logarithmic one has none for zero."""
-    return value.number is not None and (value.number > 0 or not logarithmic)
+def axis_of(measure: Measure, values: Sequence[Value], *, title: str | None = None) -> Axis:
+    """An axis for `values`, with round ticks and units as in the report; logarithmic where they differ widely."""
+    ends = [end for one in values for end in (one.number, one.low, one.high) if end is not None]
+    positive = [end for end in ends if end > 0]
+    wide = measure.top is None and 0 < WIDE * min(ends, default=0.0) < max(ends, default=0.0)
+    if measure.scale == "log" or (wide and measure.column not in HIGHER_IS_BETTER):
+        return log_axis(positive, title or measure.axis, measure.ticks)
+    return linear_axis([measure.top] if measure.top is not None else positive, title or measure.axis, measure.ticks)
+
+
+def has_place(value: Value, axis: Axis) -> bool:
+    """Whether the figure lies on `axis`: a logarithmic axis has no zero, and an unsafe figure may lie beyond it."""
+    return value.number is not None and axis.low <= value.number <= axis.high
 
 
 def said(cell: CellView, measure: Measure) -> str:
