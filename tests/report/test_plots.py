@@ -1,4 +1,4 @@
-"""`pybench.plots`: verdicts stand beside figures, an unsafe lock never looks like a winner, and errors say what to do."""
+"""`pybench.plots`: verdicts stand beside figures, an unsafe lock never looks like a winner, errors have hints."""
 
 from __future__ import annotations
 

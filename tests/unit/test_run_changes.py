@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -195,5 +196,5 @@ def test_runs_and_folders_are_compared_from_python_and_give_a_frame():
         assert (row["ratio"], row["low"], row["high"]) == (change.ratio.value, change.ratio.low, change.ratio.high)
     (unsafe_row,) = frame[frame["new_verdict"] == "UNSAFE"].to_dict("records")
     assert pd.isna(unsafe_row["ratio"])
-    assert changes.headline in changes._repr_html_()
+    assert escape(changes.headline) in changes._repr_html_()
     assert changes._repr_html_().count("<tr>") == len(changes.cells)
