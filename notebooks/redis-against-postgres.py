@@ -36,7 +36,8 @@ Markdown(plots.about(run))
 # %% [markdown]
 # ## 1. Grants per second
 #
-# A lock that keeps no client out is not ranked: its grants are accepted writes.
+# A point is the median of the trials, and its bar the interval of that median. A lock that keeps no client out is not
+# ranked: its grants are accepted writes.
 
 # %%
 plots.dots(run, "safe_grants_per_s", crowd)
@@ -107,8 +108,8 @@ shown
 if failures:
     soon = measured.index[measured["holder_died_ms"] < 0.9 * failures["ttl_ms"]]
     shown = Markdown(
-        f"**{', '.join(soon) or 'No lock'}** was free before the ttl of {failures['ttl_ms']:,} ms ended after its "
-        "holder died."
+        f"Free before the ttl of {failures['ttl_ms']:,} ms ended, after its holder died: "
+        f"**{', '.join(soon) or 'no lock'}**."
     )
 shown
 

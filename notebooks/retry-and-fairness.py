@@ -26,14 +26,16 @@ from IPython.display import Markdown
 from pybench import plots
 
 run = plots.open_run(RUN, varies=["retry"])
-most = run.summary["concurrency"].max()
-crowd = f"concurrency == {most}"
+crowd = f"concurrency == {run.summary['concurrency'].max()}"
 safe = run.summary.query(f"{crowd} and verdict == 'SAFE'").set_index("cell")
 names = plots.names(run, crowd)
 Markdown(plots.about(run))
 
 # %% [markdown]
 # ## 1. How many grants?
+#
+# A point is the median of the trials, and its bar the interval of that median. In the other pictures a bar reaches from
+# the lowest to the highest trial.
 
 # %%
 plots.dots(run, "safe_grants_per_s", crowd)
@@ -49,7 +51,7 @@ Markdown(
 # ## 2. How long do the unlucky wait?
 #
 # The longest wait of any client in any trial. A wait that was not over when the trial ended counts with its length so
-# far, so that the true one is longer.
+# far: the true one is longer.
 
 # %%
 plots.dots(run, "longest_wait_us", crowd)
@@ -78,7 +80,7 @@ plots.dots(run, "starved_clients", crowd)
 # %% [markdown]
 # ## 4. What does waiting cost?
 #
-# Every retry is at least one command, and so are the messages that keep a queue.
+# Every retry sends at least one command. A queue needs commands, too: to join it and to leave it.
 
 # %%
 plots.dots(run, "commands_per_grant", crowd)

@@ -41,7 +41,8 @@ def sessions(run: Run, where: str | None = None) -> picture.Picture:
         for place, cell in enumerate(cells):
             use = uses[cell.id]
             commits = "n/a" if use.commits is None else significant(round(use.commits, 2))
-            texts = [f"{format_bytes(use.wal_bytes)} WAL", f"{commits} commits", picture.verdict_text(cell)]
+            noun = "commit" if commits == "1" else "commits"
+            texts = [f"{format_bytes(use.wal_bytes)} WAL", f"{commits} {noun}", picture.verdict_text(cell)]
             told(axis, place, texts, picture.verdict_colour(cell), (10, 75, 150))
         figure.legend(loc="outside lower left", ncols=4, fontsize=8.5, frameon=False)
         axis.set_title(", ".join(filter(None, ["sessions, and per grant WAL and commits", selection.fixed])))

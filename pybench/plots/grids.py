@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.patches import Rectangle
 
+from pybench.analysis.comparison import Place
 from pybench.columns import COLUMNS
 from pybench.matrix.conditions import condition_texts
 from pybench.plots import picture
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Text = Callable[["CellView"], tuple[str, str]]
 """The text of a square, and the name of its colour."""
+MOST_COLUMNS = 7
 _TINTS = {"SAFE": "--safe", "UNSAFE": "--unsafe", "UNDECIDED": "--undecided", "VOID": "--undecided"}
 
 
@@ -40,38 +42,42 @@ def standings(run: Run, where: str | None = None) -> picture.Picture:
         standing = selection.view.standing(cell)
         if standing.rank is None:
             return (picture.verdict_text(cell) if cell.verdict != "SAFE" else "not ranked"), _TINTS[cell.verdict]
+        if standing.place is Place.ALONE:
+            return "no rival", "--ink-soft"
         return standing.mark, "--safe" if standing.rank == 1 else "--ink-soft"
 
     return _grid(selection, "rank within each load; = is statistically tied", text)
 
 
 def _grid(selection: Selection, title: str, text: Text) -> picture.Picture:
+    """Locks are rows and loads columns; the other way round where there are many loads."""
     ordered = [cell for _, cells in selection.view.facets() for cell in cells if cell in selection.cells]
-    loads = list(dict.fromkeys(selection.varied(cell) for cell in ordered))
-    locks = list(dict.fromkeys(cell.series.label for cell in selection.cells))
-    squares = {(cell.series.label, selection.varied(cell)): text(cell) for cell in selection.cells}
+    names = [((cell.series.label,), tuple(condition_texts(selection.varied(cell)))) for cell in ordered]
+    squares = dict(zip(names, (text(cell) for cell in ordered), strict=True))
+    locks = list(dict.fromkeys((cell.series.label,) for cell in selection.cells))
+    loads = list(dict.fromkeys(load for _, load in squares))
+    flip = len(loads) > MOST_COLUMNS
+    across: list[tuple[str, ...]] = [*locks] if flip else loads
+    down: list[tuple[str, ...]] = loads if flip else [*locks]
     with picture.theme():
-        figure, (axis,) = picture.panels(1, columns=1, width=1.9 + 1.35 * len(loads), height=0.9 + 0.5 * len(locks))
-        axis.set_xlim(-0.5, len(loads) - 0.5)
-        axis.set_ylim(len(locks) - 0.5, -0.5)
+        figure, (axis,) = picture.panels(1, columns=1, width=1.9 + 1.35 * len(across), height=0.9 + 0.5 * len(down))
+        axis.set_xlim(-0.5, len(across) - 0.5)
+        axis.set_ylim(len(down) - 0.5, -0.5)
         axis.grid(visible=False)
-        for spine in axis.spines.values():
-            spine.set_visible(False)
-        names = ["\n".join(condition_texts(load)) for load in loads]
-        axis.set_xticks(range(len(loads)), names, fontsize=9)
+        axis.spines[:].set_visible(False)
+        axis.set_xticks(range(len(across)), ["\n".join(name) for name in across], fontsize=9)
         axis.xaxis.tick_top()
-        axis.set_yticks(range(len(locks)), locks, color=picture.colour("--ink"))
+        axis.set_yticks(range(len(down)), [", ".join(name) for name in down], color=picture.colour("--ink"))
         axis.tick_params(length=0)
         for (lock, load), (told, tint) in squares.items():
-            x, y = loads.index(load), locks.index(lock)
+            x, y = (across.index(lock), down.index(load)) if flip else (across.index(load), down.index(lock))
             strong = tint != "--ink-soft"
             axis.add_patch(_square(x, y, picture.colour(tint if strong else "--line-strong"), strong=strong))
             axis.text(x, y, told, ha="center", va="center", fontsize=8.5, color=picture.colour(tint),
                       fontweight="bold" if "\n" not in told and strong else "normal")  # fmt: skip
         axis.set_title(title, pad=10)
     figure.alt = f"{title}. " + "; ".join(
-        f"{', '.join([lock, *condition_texts(load)])}: {told.replace(chr(10), ', ')}"
-        for (lock, load), (told, _) in squares.items()
+        f"{', '.join([*lock, *load])}: {told.replace(chr(10), ', ')}" for (lock, load), (told, _) in squares.items()
     )
     return figure
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,8 @@ from pybench.errors import InputError
 from pybench.matrix.conditions import chart_title, say_condition, say_conditions
 from pybench.plots import measures, picture
 from pybench.plots.selection import Selection, chosen
-from pybench.report.charts.axes import load_axis
+from pybench.report.charts.axes import Axis, load_axis
+from pybench.report.charts.grid import SHARED_SCALE_RATIO
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,17 +39,25 @@ def against_load(run: Run, column: str = "safe_grants_per_s", where: str | None 
         groups.setdefault(say_conditions(selection.varied(cell, without=inside)), []).append(cell)
     with picture.theme():
         figure, axes = picture.panels(len(groups), columns=2, width=4.6, height=3.2)
-        for axis, (title, cells) in zip(axes, groups.items(), strict=True):
-            _panel(axis, cells, measure, load)
+        for axis, (title, cells), heights in zip(axes, groups.items(), _heights(groups.values(), measure), strict=True):
+            _panel(axis, cells, measure, load, heights)
             axis.set_title(", ".join(filter(None, [measure.title, title or selection.fixed])))
     figure.alt = f"{measure.title} against {chart_title(load)}. {_told(selection, measure)}"
     return figure
 
 
-def _panel(axis: Axes, cells: Sequence[CellView], measure: Measure, load: str) -> None:
+def _heights(groups: Iterable[Sequence[CellView]], measure: Measure) -> list[Axis]:
+    """The vertical axis of each panel: one for all, unless a linear one would flatten some of them."""
+    of_panels = [measures.usable({cell: measures.value_of(cell, measure) for cell in cells}) for cells in groups]
+    own = [measures.axis_of(measure, values) for values in of_panels]
+    shared = measures.axis_of(measure, [value for values in of_panels for value in values])
+    is_flat = shared.scale == "linear" and shared.high > SHARED_SCALE_RATIO * min(axis.high for axis in own)
+    return own if is_flat else [shared] * len(own)
+
+
+def _panel(axis: Axes, cells: Sequence[CellView], measure: Measure, load: str, heights: Axis) -> None:
     loads = load_axis([cell.at(load) for cell in cells], chart_title(load))
     values = {cell: measures.value_of(cell, measure) for cell in cells}
-    heights = measures.axis_of(measure, measures.usable(values))
     picture.scale(axis, "x", loads)
     picture.scale(axis, "y", heights)
     ends: list[tuple[float, CellView]] = []

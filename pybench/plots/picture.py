@@ -61,15 +61,10 @@ class Picture(Figure):
 @cache
 def colour(name: str) -> str:
     """The colour of the report's light theme with this name: `--ink`, or `var(--series-1)` as a series has it."""
-    found = re.search(rf"{re.escape(name.removeprefix('var(').removesuffix(')'))}: light-dark\((#\w+),", asset_css())
+    variable = re.escape(name.removeprefix("var(").removesuffix(")"))
+    found = re.search(rf"{variable}: light-dark\((#\w+),", asset("assets/page.css"))
     assert found is not None, f"{name} is a colour of page.css"
     return found[1]
-
-
-@cache
-def asset_css() -> str:
-    """The style sheet of the report, which defines the colours."""
-    return asset("assets/page.css")
 
 
 @contextmanager
