@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ACTIONLINT := v1.7.12
-TEST_EXTRAS := dev,service,locust,pytest
+TEST_EXTRAS := dev,service,locust,pytest,notebooks
 CORE_SOURCES := Cargo.toml Cargo.lock $(shell find rust_core -name '*.rs' -o -name '*.lua' -o -name Cargo.toml | grep -v /fuzz/)
 
 # For pip inside of maturin, too. Modules are compiled when they are first imported: most never are.

@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from pybench.lock_client import LockClient
     from pybench.matrix import Matrix
     from pybench.records import Run, load
+    from pybench.records.comparing import compare
     from pybench.running.job import run
 
     __version__: str
 
-__all__ = ["LockClient", "Matrix", "PybenchError", "Run", "__version__", "load", "run"]
+__all__ = ["LockClient", "Matrix", "PybenchError", "Run", "__version__", "compare", "load", "run"]
 
 _HOME = {
     "LockClient": "pybench.lock_client",
     "Matrix": "pybench.matrix",
     "PybenchError": "pybench.errors",
     "Run": "pybench.records",
+    "compare": "pybench.records.comparing",
     "load": "pybench.records",
     "run": "pybench.running.job",
 }

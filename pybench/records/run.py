@@ -153,6 +153,15 @@ class Run:
         ended, waiting = (self.histogram(cell, phase, outcome) for outcome in ("granted", "waiting"))
         return Waits(ended, waiting).quantile_us(q).value
 
+    def quantiles(self, *qs: float, phase: str = "response") -> pd.DataFrame:
+        """`quantile` for every cell, a column for each of `qs`; p50, p90, p99 and p99.9 without them."""
+        wanted = qs or (0.5, 0.9, 0.99, 0.999)
+        rows = {
+            str(cell): {f"p{100 * q:g}_us": self.quantile(str(cell), q, phase) for q in wanted}
+            for cell in self.summary["cell"]
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", dtype="float64").rename_axis("cell")
+
     def histogram(self, cell: str, phase: str, outcome: str = "granted") -> histograms.Buckets:
         """The latencies of a cell's phase and outcome over all its trials; no buckets where nothing was recorded."""
         rows = self.latency

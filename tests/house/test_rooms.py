@@ -20,6 +20,7 @@ FLOORS = (
     "analysis",
     "records",
     "report",
+    "plots",
     "running",
     "gate",
     "service",

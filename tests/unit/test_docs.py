@@ -22,7 +22,8 @@ from pybench.strategies import CATALOGUE
 from tools import manual_tables, workflows
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "results/README.md", ROOT / "deploy/README.md"])
+FOLDERS = ("results", "deploy", "notebooks")
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *(ROOT / folder / "README.md" for folder in FOLDERS)])
 MANUAL = {page.name: page for page in ROOT.glob("docs/*.md")}
 COMMANDS = get_command(app).commands
 

@@ -72,6 +72,16 @@ def test_its_histograms_hold_the_grants_of_its_trials(run):
         assert 0 <= row.grants - counts.sum() <= row.concurrency * row.trials
 
 
+def test_its_quantiles_as_a_frame_are_those_of_each_cell(run):
+    frame = run.quantiles(0.5, 0.999, phase="hold")
+    assert list(frame.columns) == ["p50_us", "p99.9_us"]
+    assert list(frame.index) == list(run.summary["cell"])
+    for cell, (half, most) in frame.iterrows():
+        assert half == run.quantile(cell, 0.5, "hold")
+        assert pd.isna(most) if run.quantile(cell, 0.999, "hold") is None else most == run.quantile(cell, 0.999, "hold")
+    assert list(run.quantiles().columns) == ["p50_us", "p90_us", "p99_us", "p99.9_us"]
+
+
 def test_its_violations_are_those_that_were_counted_up_to_a_hundred_a_trial(run):
     counted = run.trials[run.trials["violations"] > 0].set_index(["cell", "trial"])["violations"].clip(upper=100)
     told = run.violations.groupby(["cell", "trial"]).size()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +180,21 @@ def test_runs_without_a_common_cell_say_so():
     assert "nothing to compare" in changes.headline
     assert (changes.only_old, changes.only_new) == (("0",), ("0",))
     assert replace(changes, cells=()).turns == []
+
+
+def test_runs_and_folders_are_compared_from_python_and_give_a_frame():
+    folder = Path(__file__).parents[2] / "results" / "persistence"
+    changes = pybench.compare(folder / "before", str(folder / "after"))
+    assert changes == pybench.compare(pybench.load(folder / "before"), pybench.load(folder / "after"))
+    frame = changes.frame
+    compared = [one for one in changes.cells if one.figures]
+    assert len(frame) == len(compared) * len(FIGURES) + len(changes.cells) - len(compared)
+    for one in compared:
+        change = one.figure(THROUGHPUT)
+        row = frame[(frame["new_cell"] == one.new_cell) & (frame["figure"] == THROUGHPUT)].iloc[0]
+        assert (row["old"], row["new"], row["effect"]) == (change.old, change.new, change.effect.value)
+        assert (row["ratio"], row["low"], row["high"]) == (change.ratio.value, change.ratio.low, change.ratio.high)
+    (unsafe_row,) = frame[frame["new_verdict"] == "UNSAFE"].to_dict("records")
+    assert pd.isna(unsafe_row["ratio"])
+    assert escape(changes.headline) in changes._repr_html_()
+    assert changes._repr_html_().count("<tr>") == len(changes.cells)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pybench.analysis.between_runs.figures import (
@@ -148,6 +149,43 @@ class RunChanges:
         told += [f"{skipped:,} not compared"] if skipped else []
         changed = f"; {plural(len(self.turns), 'verdict')} changed" if self.turns else ""
         return f"of {plural(len(self.cells), 'cell')}: {', '.join(told)}{changed}"
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each figure of each cell, for pandas; a cell whose figures are not compared has one row without."""
+        import pandas as pd
+
+        return pd.DataFrame([row for cell in self.cells for row in _frame_rows(cell)], columns=list(_FRAME))
+
+    def _repr_html_(self) -> str:
+        """The headline and the figure that decides, for notebooks."""
+        shown = self.frame.drop_duplicates("new_cell").drop(columns=["old_cell", "new_cell"])
+        return f"<p>{escape(self.headline)}</p>{shown.to_html(index=False)}"
+
+
+_FRAME = (
+    *("lock", "load", "old_cell", "new_cell", "old_verdict", "new_verdict"),
+    *("figure", "old", "new", "ratio", "low", "high", "effect"),
+)
+
+
+def _frame_rows(cell: CellChange) -> list[dict[str, Any]]:
+    known = {name: getattr(cell, name) for name in _FRAME[:4]}
+    known |= {"old_verdict": cell.old_verdict.value, "new_verdict": cell.new_verdict.value}
+    if not cell.figures:
+        return [known]
+    return [
+        {
+            **known,
+            "figure": one.figure.column,
+            "old": one.old,
+            "new": one.new,
+            "effect": one.effect.value,
+            **({name: getattr(one.ratio, name) for name in ("low", "high")} if one.ratio else {}),
+            "ratio": one.ratio.value if one.ratio else None,
+        }
+        for one in cell.figures
+    ]
 
 
 def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> RunChanges:
