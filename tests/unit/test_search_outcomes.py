@@ -29,7 +29,7 @@ SOUND = {
 }
 
 
-def shown(*, result=NOTHING, checks=(), **row) -> ProbeOutcome:
+def shown(*, result=NOTHING, checks=(), **row: object) -> ProbeOutcome:
     return outcome_of(SOUND | row, result, [parse_threshold(check) for check in checks])
 
 
