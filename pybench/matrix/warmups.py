@@ -13,11 +13,11 @@ from pybench.matrix.durations import MS, S, format_duration, parse_duration
 from pybench.notation import BadValue, parse_call, shown, suggestion
 
 LONGEST_NS = 10 * S
-SHORTEST_NS = 2 * S
-"""The rule for steadiness needs ten steps of 100 ms, and the window opens at the end of the next one but one."""
+SHORTEST_NS = 3 * S
+"""The rule for steadiness needs 20 steps of 100 ms, and the window opens at the end of the next one but one."""
 MOST_NS = 300 * S
 """As many steps as the time line keeps of 100 ms each."""
-USUAL_NS = 2 * S
+USUAL_NS = 2_200 * MS
 """About how long a warm-up until steady takes, for the time of a plan."""
 _EXAMPLE = "steady(at_most=10s)"
 
