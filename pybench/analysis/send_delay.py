@@ -38,7 +38,7 @@ def late_cells(trials: pd.DataFrame) -> dict[str, str]:
     measured = trials[trials["arrivals"].notna() & (trials["status"] == "complete")]
     if "mode" in measured:
         # A search goes up until something fails: a late generator ends it, and makes no figure invalid.
-        measured = measured[[not recorded_mode(mode).is_search for mode in measured["mode"]]]
+        measured = measured[~measured["mode"].map(lambda mode: recorded_mode(mode).is_search).astype(bool)]
     for cell, rows in measured.groupby("cell", sort=False):
         reason = late_reason(
             arrivals=int(rows["arrivals"].sum()),

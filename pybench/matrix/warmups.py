@@ -13,9 +13,11 @@ from pybench.matrix.durations import MS, S, format_duration, parse_duration
 from pybench.notation import BadValue, parse_call, shown, suggestion
 
 LONGEST_NS = 10 * S
-SHORTEST_NS = 2 * S
-"""The rule for steadiness needs ten steps of 100 ms, and the window opens at the end of the next one but one."""
-USUAL_NS = 2 * S
+SHORTEST_NS = 3 * S
+"""The rule for steadiness needs 20 steps of 100 ms, and the window opens at the end of the next one but one."""
+MOST_NS = 300 * S
+"""As many steps as the time line keeps of 100 ms each."""
+USUAL_NS = 2_200 * MS
 """About how long a warm-up until steady takes, for the time of a plan."""
 _EXAMPLE = "steady(at_most=10s)"
 
@@ -39,9 +41,9 @@ class Warmup:
             if name != "at_most":
                 raise BadValue(f"steady has no field {shown(name)}", hint=suggestion(name, ["at_most"]))
         longest_ns = parse_duration(call.named["at_most"]) if "at_most" in call.named else LONGEST_NS
-        if longest_ns < SHORTEST_NS:
-            hint = f"at least {format_duration(SHORTEST_NS)}"
-            raise BadValue(f"{shown(value)} is too short to see whether figures are steady", hint=hint)
+        if not SHORTEST_NS <= longest_ns <= MOST_NS:
+            hint = f"from {format_duration(SHORTEST_NS)} to {format_duration(MOST_NS)}"
+            raise BadValue(f"{shown(value)} is out of range", hint=hint)
         return cls(longest_ns // (100 * MS) * (100 * MS), until_steady=True)
 
     @property

@@ -35,7 +35,7 @@ from pybench.quota import cpu_quota, quota_sentence
 from pybench.strategies import CATALOGUE, ServerKind
 
 QUICK_TRIALS, QUICK_WARMUP_NS, QUICK_DURATION_NS = 4, 100 * MS, 300 * MS
-QUICK_STEADY_NS = 2 * S
+QUICK_STEADY_NS = 3 * S
 QUICK_STAGES_NS = 2 * S
 """Twenty steps of the time line: enough to see how figures follow the load."""
 

@@ -239,7 +239,7 @@ def _curve_rows(one: _Searched) -> Iterator[DataRow]:
         figures = [
             datum(point.rate_per_s, _RATE),
             datum(point.grants_per_s, _RATE),
-            *(datum(value, format_us) for value in (point.p50_us, point.p99_us, point.system_us)),
+            *(datum(value, Format.TIME_US.text) for value in (point.p50_us, point.p99_us, point.system_us)),
         ]
         yield DataRow(cell.series.label, where, figures, cell.verdict, cell.breaks_exclusion)
 

@@ -7,7 +7,7 @@
 //! the second half is too short, and so not steady yet.
 
 /// Fewer steps are never steady: the standard errors of so few values are mostly chance.
-pub(crate) const LEAST_STEPS: usize = 10;
+pub(crate) const LEAST_STEPS: usize = 20;
 /// The fewest values of which a standard error is taken.
 const LEAST_LEFT: usize = 5;
 
@@ -67,13 +67,13 @@ mod tests {
 
     #[test]
     fn a_level_is_steady_at_once_with_noise_or_without() {
-        assert_eq!(steps_until_steady(&[1_000.0; 10]), Some(10));
+        assert_eq!(steps_until_steady(&[1_000.0; 20]), Some(20));
         let mut soon = 0;
         for seed in 0..200 {
             let level: Vec<f64> = noise(seed, 100).iter().map(|one| 1_000.0 + 30.0 * one).collect();
-            soon += u32::from(steps_until_steady(&level).is_some_and(|steps| steps <= 15));
+            soon += u32::from(steps_until_steady(&level).is_some_and(|steps| steps <= 25));
         }
-        assert!(soon >= 180, "{soon} of 200 levels were seen to be steady within 1.5 s");
+        assert!(soon >= 180, "{soon} of 200 levels were seen to be steady within 2.5 s");
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
                 .collect();
             let steps = steps_until_steady(&climbs).expect("it becomes steady");
             assert!(
-                (25..=60).contains(&steps),
+                (30..=60).contains(&steps),
                 "a climb of 20 steps was steady after {steps}"
             );
         }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_lock_without_grants_and_a_short_time_line_are_not_steady() {
         assert!(!is_steady(&[0.0; 50], &[0.0; 50]));
-        assert!(!is_steady(&[5.0; 9], &[5.0; 9]));
-        assert!(is_steady(&[5.0; 10], &[0.0; 10]), "too few waits decide nothing");
+        assert!(!is_steady(&[5.0; 19], &[5.0; 19]));
+        assert!(is_steady(&[5.0; 20], &[0.0; 20]), "too few waits decide nothing");
     }
 }

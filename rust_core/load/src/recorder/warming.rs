@@ -146,26 +146,26 @@ mod tests {
 
     #[test]
     fn the_last_thread_to_add_a_step_decides() {
-        let warming = Warming::until_steady(Nanos::from_secs(2));
-        for step in 0..9 {
+        let warming = Warming::until_steady(Nanos::from_secs(3));
+        for step in 0..19 {
             assert_eq!(warming.add(step, 50, Nanos(100), 2), None);
-            assert_eq!(warming.add(step, 50, Nanos(100), 2), None, "ten steps are needed");
+            assert_eq!(warming.add(step, 50, Nanos(100), 2), None, "twenty steps are needed");
         }
         assert_eq!(
-            warming.add(9, 50, Nanos(100), 2),
+            warming.add(19, 50, Nanos(100), 2),
             None,
             "the other thread has not added its step"
         );
-        assert_eq!(warming.add(9, 50, Nanos(100), 2), Some(true));
+        assert_eq!(warming.add(19, 50, Nanos(100), 2), Some(true));
     }
 
     #[test]
     fn a_warm_up_that_never_becomes_steady_ends_a_step_before_its_length() {
-        let warming = Warming::until_steady(Nanos::from_secs(2));
-        for step in 0..18 {
+        let warming = Warming::until_steady(Nanos::from_secs(3));
+        for step in 0..28 {
             assert_eq!(warming.add(step, step as u64 * 100, Nanos(100), 1), None);
         }
-        assert_eq!(warming.add(18, 1_800, Nanos(100), 1), Some(false));
-        assert_eq!(warming.add(20, 0, Nanos::ZERO, 1), None, "there are 20 steps");
+        assert_eq!(warming.add(28, 2_800, Nanos(100), 1), Some(false));
+        assert_eq!(warming.add(30, 0, Nanos::ZERO, 1), None, "there are 30 steps");
     }
 }
