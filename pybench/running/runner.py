@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-
 from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
