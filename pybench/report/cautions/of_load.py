@@ -113,7 +113,7 @@ def _not_steady(view: View) -> Iterator[Caution]:
     """Cells whose window opened at the end of the longest warm-up, and not because the figures were steady."""
     lines = []
     for cell in _measured(view):
-        steady = [bool(value) for value in _trials(view, cell).get("steady", ()) if not missing(value)]
+        steady = [bool(value) for value in view.complete_trials[cell.id].get("steady", ()) if not missing(value)]
         if not all(steady):
             lines.append(f"{steady.count(False)} of {plural(len(steady), 'trial')} in {cell.name}")
     if lines:
