@@ -62,6 +62,8 @@ class GateAnswer:
     cells: tuple[GateCell, ...]
     changes: RunChanges
     """Base and head compared, all trials of both rounds."""
+    is_whole: bool = True
+    """Whether the job came to its end: else no regression may only mean that it was not reached."""
 
     @property
     def regressions(self) -> list[GateCell]:
@@ -80,7 +82,7 @@ class GateAnswer:
         if self.regressions:
             return Outcome.REGRESSION
         lost = any(one.change.turn is Turn.LOST for one in self.cells)
-        return Outcome.PASS if self.judged and not lost else Outcome.UNKNOWN
+        return Outcome.PASS if self.judged and self.is_whole and not lost else Outcome.UNKNOWN
 
     @property
     def suspects(self) -> list[str]:
@@ -96,6 +98,8 @@ class GateAnswer:
         told += [f"{_first_of(slower)} became slower"] if slower else []
         if told:
             return f"regression: {', and '.join(told)}"
+        if not self.is_whole:
+            return "can't tell: the job ended before all its trials, and no regression was found until then"
         lost = [one for one in self.cells if one.change.turn is Turn.LOST]
         if lost:
             return f"can't tell: {_first_of(lost)} no longer proved safe"
@@ -114,7 +118,9 @@ def _first_of(cells: list[GateCell]) -> str:
     return f"{cells[0].change.name}{others}"
 
 
-def answer_of(base: Recorded, head: Recorded, again: Recorded, band: float | None = None) -> GateAnswer:
+def answer_of(
+    base: Recorded, head: Recorded, again: Recorded, band: float | None = None, *, is_whole: bool = True
+) -> GateAnswer:
     """Judge the sides of one gate. A `band` widens narrower equivalence bands to this share."""
     changes = _with_verdicts(compare_runs(base, head, band), compare_runs(base, again, band))
     of_first = int(_gate(head)["blocks"])
@@ -139,7 +145,7 @@ def answer_of(base: Recorded, head: Recorded, again: Recorded, band: float | Non
         cell = change.new_cell
         finding = None if change.effect is None else gating.decided(cell, first, second)
         found.append(GateCell(change, finding, first.get(cell), second.get(cell)))
-    return GateAnswer(tuple(found), changes)
+    return GateAnswer(tuple(found), changes, is_whole)
 
 
 def _with_verdicts(head: RunChanges, again: RunChanges) -> RunChanges:
