@@ -25,6 +25,7 @@ from pybench.running.observer import Observer
 from pybench.running.watch import Silent, Slot
 from pybench.servers import ServerPool
 from pybench.strategies import CATALOGUE
+from tools.identical_locks import extend
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
@@ -82,15 +83,5 @@ def _trial(matrix: Matrix, slot: Slot, observer: Observer) -> dict[str, Any]:
     ).row
 
 
-def main(first: int, last: int) -> None:
-    """Measure, and rewrite the table after each run, so that the table is always complete."""
-    for number in range(first, last + 1):
-        found = [measure(number)]
-        if TABLE.exists():
-            before = pd.read_csv(TABLE)
-            found.insert(0, before[before["run"] != number])
-        pd.concat(found).to_csv(TABLE, index=False, compression={"method": "gzip", "mtime": 0})
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    extend(TABLE, range(int(sys.argv[1]), int(sys.argv[2]) + 1), measure)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -57,15 +58,15 @@ def _rows(trials: pd.DataFrame, number: int) -> pd.DataFrame:
     return rows.sort_values(list(rows.columns[:6]))
 
 
-def main(first: int, last: int) -> None:
-    """Measure, and rewrite the table after each run, so that the table is always complete."""
-    for number in range(first, last + 1):
+def extend(table: Path, numbers: Iterable[int], measure: Callable[[int], pd.DataFrame]) -> None:
+    """Measure the runs `numbers`, and rewrite `table` after each, so that it is always complete."""
+    for number in numbers:
         found = [measure(number)]
-        if TABLE.exists():
-            before = pd.read_csv(TABLE)
+        if table.exists():
+            before = pd.read_csv(table)
             found.insert(0, before[before["run"] != number])
-        pd.concat(found).to_csv(TABLE, index=False, compression={"method": "gzip", "mtime": 0})
+        pd.concat(found).to_csv(table, index=False, compression={"method": "gzip", "mtime": 0})
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    extend(TABLE, range(int(sys.argv[1]), int(sys.argv[2]) + 1), measure)

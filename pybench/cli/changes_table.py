@@ -6,54 +6,48 @@ Columns that do not fit are dropped from the right and named below the table.
 from __future__ import annotations
 
 import io
-import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.between_runs import Effect, Turn
 from pybench.analysis.between_runs.figures import FIGURES, THROUGHPUT
-from pybench.cli.fitted_table import Column, print_table
+from pybench.cli.fitted_table import Column, print_with_notes, say
 from pybench.cli.output import data_console
 from pybench.numbers import NOT_AVAILABLE
 from pybench.report.changes_words import about, cell_effect, notes, ratio_text, short_ratio, turn_sentence, written
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pybench.analysis.between_runs import CellChange, RunChanges
     from pybench.records import Run
 
-_UNBROKEN: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
 _STYLES = {Effect.FASTER: "green", Effect.SLOWER: "red", Effect.UNKNOWN: "dim", None: "dim"}
 
 
 def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
     """The whole of what `pybench compare` prints to stdout."""
     console = data_console()
-
-    def say(text: str, style: str = "", indent: str = "  ") -> None:
-        for line in textwrap.wrap(text, console.width, subsequent_indent=indent, **_UNBROKEN) or [""]:
-            console.print(line, style=style, soft_wrap=True)
-
-    say(f"old: {about(old)}")
-    say(f"new: {about(new)}")
-    if changes.differences:
-        say("differs:")
-    for difference in changes.differences:
-        say(f"  {difference.text}", indent="      ")
-    say("")
-    say(changes.headline, style="bold")
+    say(console, f"old: {about(old)}")
+    say(console, f"new: {about(new)}")
+    say_differences(console, changes)
+    say(console, "")
+    say(console, changes.headline, style="bold")
     for turned in changes.turns:
-        say(f"- {turn_sentence(turned)}", style="red" if turned.turn is Turn.REGRESSION else "")
-    if changes.cells:
-        say("")
-        dropped = print_table(console, changes.cells, _columns(changes.cells), lambda one: _STYLES.get(one.effect, ""))
-        say("")
-        if dropped:
-            say(f"not shown at this width: {', '.join(dropped)} (--json has all)", style="dim")
-    for note in notes(changes):
-        say(note, style="dim")
+        say(console, f"- {turn_sentence(turned)}", style="red" if turned.turn is Turn.REGRESSION else "")
+    columns = _columns(changes.cells) if changes.cells else []
+    print_with_notes(console, changes.cells, columns, lambda one: _STYLES.get(one.effect, ""), notes(changes))
     text = console.file
     assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
     return text.getvalue()
+
+
+def say_differences(console: Console, changes: RunChanges) -> None:
+    """Print what differs between the runs besides their figures."""
+    if changes.differences:
+        say(console, "differs:")
+    for difference in changes.differences:
+        say(console, f"  {difference.text}", indent="      ")
 
 
 def _columns(cells: Sequence[CellChange]) -> list[Column[CellChange]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -41,6 +42,31 @@ def print_table(
         line = _line([column.text(one) for column in shown], shown, widths)
         console.print(line, style=style(one), soft_wrap=True)
     return dropped
+
+
+def print_with_notes(
+    console: Console,
+    rows: Sequence[Row],
+    columns: Sequence[Column[Row]],
+    style: Callable[[Row], str],
+    notes: Sequence[str],
+) -> None:
+    """Print a table where there are rows, name the columns that were dropped, and print the notes."""
+    if rows:
+        say(console, "")
+        dropped = print_table(console, rows, columns, style)
+        say(console, "")
+        if dropped:
+            say(console, f"not shown at this width: {', '.join(dropped)} (--json has all)", style="dim")
+    for note in notes:
+        say(console, note, style="dim")
+
+
+def say(console: Console, text: str, style: str = "", indent: str = "  ") -> None:
+    """Print a text of any length, wrapped to the width of the console."""
+    lines = textwrap.wrap(text, console.width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    for line in lines or [""]:
+        console.print(line, style=style, soft_wrap=True)
 
 
 def _fitting(rows: Sequence[Row], columns: Sequence[Column[Row]], width: int) -> tuple[list[Column[Row]], list[str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pybench import exits
-from pybench.cli.options import AsJson, Postgres, Redis, Servers, Yes
+from pybench.cli.options import AsJson, Postgres, Redis, Servers, Summary, Yes
 from pybench.cli.output import complain, say, shown_path
 from pybench.errors import PybenchError
 from pybench.exits import MEANINGS, Exit
@@ -30,7 +30,7 @@ def _scheduled(metavar: str, help_: str) -> Any:  # noqa: ANN401 - an option's d
 
 
 def _output(metavar: str, help_: str) -> Any:  # noqa: ANN401 - an option's description is typer's own
-    return typer.Option(metavar=metavar, rich_help_panel="Output", help=help_)
+    return typer.Option(metavar=metavar, rich_help_panel="Record", help=help_)
 
 
 Head = Annotated[
@@ -59,16 +59,12 @@ JustPlan = Annotated[
 Out = Annotated[
     Path | None, _output("DIR", "Folder for the run folders of both sides.  [default: results/NAME-gate-TIME]")
 ]
-Markdown = Annotated[Path | None, typer.Option("--md", metavar="FILE", rich_help_panel="Output", help="As Markdown.")]
+Markdown = Annotated[Path | None, typer.Option("--md", metavar="FILE", rich_help_panel="Record", help="As Markdown.")]
 Html = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", rich_help_panel="Output", help="As a page with the charts of both sides."),
+    typer.Option("--html", metavar="FILE", rich_help_panel="Record", help="As a page with the charts of both sides."),
 ]
 Junit = Annotated[Path | None, _output("FILE", "As JUnit XML: a case a cell, and a case a threshold.")]
-Summary = Annotated[
-    bool,
-    typer.Option("--summary", rich_help_panel="Output", help="Append to the GitHub job summary, $GITHUB_STEP_SUMMARY."),
-]
 
 
 def gate(

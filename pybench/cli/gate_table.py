@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import textwrap
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pybench.analysis.between_runs.figures import FIGURES
 from pybench.analysis.gating import Finding
-from pybench.cli.fitted_table import Column, print_table
+from pybench.cli.changes_table import say_differences
+from pybench.cli.fitted_table import Column, print_with_notes, say
 from pybench.cli.output import data_console
 from pybench.numbers import NOT_AVAILABLE
 from pybench.report.changes_words import about, short_ratio, written
@@ -19,35 +19,19 @@ if TYPE_CHECKING:
     from pybench.analysis.between_runs.gate_answer import GateAnswer, GateCell
     from pybench.records import Run
 
-_UNBROKEN: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
-
 
 def gate_text(answer: GateAnswer, base: Run, head: Run) -> str:
     """The whole of what `pybench gate` prints to stdout."""
     console = data_console()
-
-    def say(text: str, style: str = "", indent: str = "  ") -> None:
-        for line in textwrap.wrap(text, console.width, subsequent_indent=indent, **_UNBROKEN) or [""]:
-            console.print(line, style=style, soft_wrap=True)
-
-    say(f"base: {about(base)}")
-    say(f"head: {about(head)}")
-    if answer.changes.differences:
-        say("differs:")
-    for difference in answer.changes.differences:
-        say(f"  {difference.text}", indent="      ")
-    say("")
-    say(answer.headline, style="bold")
+    say(console, f"base: {about(base)}")
+    say(console, f"head: {about(head)}")
+    say_differences(console, answer.changes)
+    say(console, "")
+    say(console, answer.headline, style="bold")
     for one in answer.regressions:
-        say(f"- {sentence(one)}", style="red")
-    if answer.cells:
-        say("")
-        dropped = print_table(console, answer.cells, _columns(answer.cells), _style)
-        say("")
-        if dropped:
-            say(f"not shown at this width: {', '.join(dropped)} (--json has all)", style="dim")
-    for note in notes(answer):
-        say(note, style="dim")
+        say(console, f"- {sentence(one)}", style="red")
+    columns = _columns(answer.cells) if answer.cells else []
+    print_with_notes(console, answer.cells, columns, _style, notes(answer))
     text = console.file
     assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
     return text.getvalue()

@@ -85,6 +85,14 @@ Servers = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
+Summary = Annotated[
+    bool,
+    typer.Option(
+        "--summary",
+        rich_help_panel="Record",
+        help="Append the answer and the thresholds to the GitHub job summary, $GITHUB_STEP_SUMMARY.",
+    ),
+]
 Yes = Annotated[
     bool, typer.Option("--yes", "-y", rich_help_panel="Servers", help="Send load to another machine without asking.")
 ]

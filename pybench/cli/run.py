@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pybench import exits
-from pybench.cli.options import AsJson, Asked, Yes
+from pybench.cli.options import AsJson, Asked, Summary, Yes
 from pybench.cli.output import complain, write_file
 from pybench.errors import InputError, PybenchError
 from pybench.exits import Exit
@@ -39,14 +39,6 @@ History = Annotated[
 Junit = Annotated[
     Path | None,
     typer.Option("--junit", metavar="FILE", rich_help_panel="Record", help="Also write JUnit XML, as export --junit."),
-]
-Summary = Annotated[
-    bool,
-    typer.Option(
-        "--summary",
-        rich_help_panel="Record",
-        help="Also append the report and the thresholds to the GitHub job summary, $GITHUB_STEP_SUMMARY.",
-    ),
 ]
 
 

@@ -21,14 +21,15 @@ from pybench.errors import InputError, PybenchError, RecordError
 from pybench.exits import Exit
 from pybench.gate.order import AGAIN, HEAD, SIDES, turns
 from pybench.gate.other_python import Environment, OtherTrial
+from pybench.gate.servers import start_for_both
 from pybench.gate.sides import Pairs, Sides, pair_cells
+from pybench.planning.plan import block_order
 from pybench.running.interrupts import Interrupts
 from pybench.running.job import LeftAtOnce, new_folder, open_files, plan_with_servers, require_core
 from pybench.running.watch import Silent, Slot
 
 if TYPE_CHECKING:
     from pybench import _core
-    from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
     from pybench.planning.placement import Placement
     from pybench.planning.plan import Plan
@@ -147,7 +148,8 @@ class _Gate:
     def _versions(self) -> dict[str, Any] | None:
         """The versions of the base's environment. Raises InputError for one that cannot take part."""
         environment = self.job.sides.environment
-        return None if environment is None else environment.hello()
+        # The commit of the working folder is that of the head.
+        return None if environment is None else {**environment.hello(), "commit": None}
 
     def _prepare(
         self, pools: dict[str, ServerPool], consent: Consent | None
@@ -165,7 +167,7 @@ class _Gate:
         noted: dict[str, None] = {}
         for name, cells in ((BASE, [base for base, _ in pairs.cells]), (HEAD, [head for _, head in pairs.cells])):
             plan, placement, servers = prepared[name]
-            plan = self._planned(plan, cells)
+            plan = self._planned(plan, cells, [head for _, head in pairs.cells])
             prepared[name] = plan, placement, servers
             noted |= dict.fromkeys([*plan.warnings, *plan.notes, *placement.notes()])
             if consent is not None:
@@ -177,9 +179,11 @@ class _Gate:
                 self.watch.note(f"only the {side} has the cell {cell.id}: it is not measured")
         return prepared, pairs
 
-    def _planned(self, plan: Plan, cells: list[Cell]) -> Plan:
+    def _planned(self, plan: Plan, cells: list[Cell], heads: list[Cell]) -> Plan:
+        """`plan` with these `cells` only, in the order of the pairs; the order of a block is drawn for their heads."""
         matrix = plan.matrix.model_copy(update={"trials": self.blocks})
-        return replace(plan, matrix=matrix, cells=cells, order=[list(range(len(cells)))] * self.blocks)
+        order = [block_order(matrix.seed, block, heads) for block in range(1, self.blocks + 1)]
+        return replace(plan, matrix=matrix, cells=cells, order=order)
 
     def _announced(self, plan: Plan, name: str) -> Plan:
         """`plan` with all trials that both rounds can send to the servers of base or head."""
@@ -230,17 +234,13 @@ class _Gate:
         from pybench.records import RunFolder, build_manifest
 
         matrix, sides = plan.matrix, self.job.sides
-        order = [
-            [place for place, side in turns(matrix.seed, block, plan.cells) if side == gate["side"]]
-            for block in range(1, self.blocks + 1)
-        ]
         manifest = build_manifest(
             name=matrix.name,
             seed=matrix.seed,
             matrix_given=sides.given[0 if gate["side"] == BASE else 1],
             matrix_expanded=matrix.to_dict(),
             cells=plan.cells,
-            order=order,
+            order=plan.order,
             servers=[server.manifest() for server in servers],
             placement=placement.manifest(),
             local_servers=[server.manifest() for server in placement.given],
@@ -321,8 +321,8 @@ class _Gate:
 
         return {name: load(side.folder.path) for name, side in self.state.sides.items()}
 
-    def _answer(self, runs: dict[str, Run]) -> GateAnswer:
-        return answer_of(runs[BASE], runs[HEAD], runs[AGAIN], self.job.band)
+    def _answer(self, runs: dict[str, Run], *, is_whole: bool = True) -> GateAnswer:
+        return answer_of(runs[BASE], runs[HEAD], runs[AGAIN], self.job.band, is_whole=is_whole)
 
     def _outcome(self, error: PybenchError | None, *, is_whole: bool) -> GateOutcome:
         """Gather every folder, judge, and compute the exit code."""
@@ -336,7 +336,7 @@ class _Gate:
         folder = self.state.folders[0].path.parent
         answer = None
         if len(runs) == len(SIDES) and all(len(run.trials) for run in runs.values()):
-            answer = self._answer(runs)
+            answer = self._answer(runs, is_whole=is_whole)
         return GateOutcome(folder, runs, answer, exit_code(answer, runs, error, is_whole=is_whole), error, is_whole)
 
 
@@ -366,23 +366,6 @@ def _require_free(out: Path | None) -> None:
 def blocks_of(sides: Sides, cells: int) -> int:
     """Blocks of each round: as many as the user says, or as the default and the matrix say."""
     return sides.trials or max(blocks_by_default(cells), sides.head.trials)
-
-
-def start_for_both(pool: ServerPool, matrices: Sequence[Matrix]) -> None:
-    """Start the servers that the cells of all `matrices` need, each for the most that any of them needs."""
-    from pybench.planning.limits import Limits
-    from pybench.planning.needs import largest, servers_in
-    from pybench.planning.placement import placement_of
-    from pybench.planning.plan import make_plan
-
-    plans = [make_plan(matrix, Limits.of_this_machine()) for matrix in matrices]
-    for plan in plans:
-        plan.require_cells()
-    cells = [cell for plan in plans for cell in plan.cells]
-    pool.cores = placement_of(matrices[0], cells).servers
-    for group, demand in largest(cells).items():
-        owner = next(matrix for matrix in matrices if group.backend in matrix.backends)
-        servers_in(pool, owner, group, demand)
 
 
 def _run(trial: _core.Trial) -> _core.TrialResult:

@@ -50,7 +50,12 @@ class GivenServer:
 
 
 def answer_of(
-    command: Sequence[str], folder: Path, *, begin: Callable[[], None] | None = None, **variables: str
+    command: Sequence[str],
+    folder: Path,
+    *,
+    begin: Callable[[], None] | None = None,
+    seconds: float = 60,
+    **variables: str,
 ) -> Answer:
     """The output of `command` in `folder`; the new process calls `begin` before the command starts."""
     done = subprocess.run(
@@ -60,7 +65,7 @@ def answer_of(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=seconds,
         check=False,
         preexec_fn=begin,
     )

@@ -17,8 +17,8 @@ from pybench.servers.redis import binaries, supervisor
 def pybench(tmp_path: Path) -> Pybench:
     """Runs one command line, and returns its exit code and its output."""
 
-    def run(*arguments: str, **variables: str) -> Answer:
-        return answer_of([*COMMAND, *arguments], tmp_path, **variables)
+    def run(*arguments: str, seconds: float = 60, **variables: str) -> Answer:
+        return answer_of([*COMMAND, *arguments], tmp_path, seconds=seconds, **variables)
 
     return run
 

@@ -184,6 +184,13 @@ def test_a_slowdown_that_was_not_measured_again_is_none():
     assert answer.cells[0].word == "not confirmed"
 
 
+def test_a_job_that_ended_early_never_passes():
+    fast, slow = [lock("mutex", 10_000, trials=16)], [lock("mutex", 5_000, trials=16)]
+    for head, outcome in ((fast, Outcome.UNKNOWN), (slow, Outcome.REGRESSION)):
+        sides = side("base", fast), side("head", head), side("again", head)
+        assert answer_of(*sides, is_whole=False).outcome is outcome
+
+
 def test_an_unsafe_head_is_a_regression_and_an_unsafe_base_is_none():
     safe, broken = lock("mutex", 10_000, trials=8), unsafe("fenced", trials=8)
     was_safe = lock("fenced", 10_000, trials=8)
@@ -195,6 +202,13 @@ def test_an_unsafe_head_is_a_regression_and_an_unsafe_base_is_none():
     assert both.outcome is Outcome.PASS
     assert [cell.word for cell in both.cells] == ["same", "not judged"]
     assert answered([broken], [broken]).outcome is Outcome.UNKNOWN
+
+
+def test_a_violation_of_either_measurement_of_the_head_is_a_regression():
+    safe, broken = [lock("mutex", 10_000, trials=8)], [unsafe("mutex", trials=8)]
+    for head, again in ((broken, safe), (safe, broken)):
+        answer = answer_of(side("base", safe), side("head", head), side("again", again))
+        assert answer.headline == "regression: mutex became unsafe"
 
 
 def test_a_lock_that_is_no_longer_proved_cannot_be_told():

@@ -6,7 +6,7 @@ Speed is judged in two rounds, see `gating`: by grants/s in a closed loop, by p9
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,8 @@ class GateAnswer:
     cells: tuple[GateCell, ...]
     changes: RunChanges
     """Base and head compared, all trials of both rounds."""
+    is_whole: bool = True
+    """Whether the job came to its end: else no regression may only mean that it was not reached."""
 
     @property
     def regressions(self) -> list[GateCell]:
@@ -80,7 +82,7 @@ class GateAnswer:
         if self.regressions:
             return Outcome.REGRESSION
         lost = any(one.change.turn is Turn.LOST for one in self.cells)
-        return Outcome.PASS if self.judged and not lost else Outcome.UNKNOWN
+        return Outcome.PASS if self.judged and self.is_whole and not lost else Outcome.UNKNOWN
 
     @property
     def suspects(self) -> list[str]:
@@ -96,6 +98,8 @@ class GateAnswer:
         told += [f"{_first_of(slower)} became slower"] if slower else []
         if told:
             return f"regression: {', and '.join(told)}"
+        if not self.is_whole:
+            return "can't tell: the job ended before all its trials, and no regression was found until then"
         lost = [one for one in self.cells if one.change.turn is Turn.LOST]
         if lost:
             return f"can't tell: {_first_of(lost)} no longer proved safe"
@@ -114,9 +118,11 @@ def _first_of(cells: list[GateCell]) -> str:
     return f"{cells[0].change.name}{others}"
 
 
-def answer_of(base: Recorded, head: Recorded, again: Recorded, band: float | None = None) -> GateAnswer:
+def answer_of(
+    base: Recorded, head: Recorded, again: Recorded, band: float | None = None, *, is_whole: bool = True
+) -> GateAnswer:
     """Judge the sides of one gate. A `band` widens narrower equivalence bands to this share."""
-    changes = compare_runs(base, head, band)
+    changes = _with_verdicts(compare_runs(base, head, band), compare_runs(base, again, band))
     of_first = int(_gate(head)["blocks"])
     trials = [_by_cell(run.trials) for run in (base, head, again)]
     rounds: list[dict[str, Blocks]] = [{}, {}]
@@ -139,7 +145,14 @@ def answer_of(base: Recorded, head: Recorded, again: Recorded, band: float | Non
         cell = change.new_cell
         finding = None if change.effect is None else gating.decided(cell, first, second)
         found.append(GateCell(change, finding, first.get(cell), second.get(cell)))
-    return GateAnswer(tuple(found), changes)
+    return GateAnswer(tuple(found), changes, is_whole)
+
+
+def _with_verdicts(head: RunChanges, again: RunChanges) -> RunChanges:
+    """The changes of the head, with its verdict from the second measurement where only that one found a regression."""
+    worse = {one.new_cell: one for one in again.cells if one.turn is Turn.REGRESSION}
+    cells = [one if one.turn is Turn.REGRESSION else worse.get(one.new_cell, one) for one in head.cells]
+    return replace(head, cells=tuple(cells))
 
 
 def _gate(run: Recorded) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def build(answer: GateAnswer | None, head: Run | None, name: str, reason: str) -
     """The whole file. Without an answer it has one case, an error with the `reason`."""
     root = Xml.Element("testsuites", name=text(f"pybench gate {name}"))
     suite = Xml.SubElement(root, "testsuite", name=text(f"{name}: gate"))
-    if answer is None:
+    if answer is None or not answer.is_whole:
         case = Xml.SubElement(suite, "testcase", classname=text(name), name="gate")
         Xml.SubElement(case, "error", message=text(reason))
     for cell in answer.cells if answer is not None else ():
