@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from pybench.running.watch import Slot
 
 
+EARLIER_COUNTS_FOR = 10
+"""The overhead of an earlier part counts as much as that of so many cells, so that a first slow cell moves little."""
+
+
 class Clock:
     """Starts when it is created, before the trials in `left` and before what a run measures ahead of its trials."""
 
@@ -26,6 +30,7 @@ class Clock:
         self._planned_left_s = sum(slot.planned_s for slot in left)
         self._before_s = before_trials_ns([slot.cell for slot in left], is_resumed=is_resumed) / 1e9
         self._usual_s = TRIAL_OVERHEAD_NS / 1e9 if overhead_s is None else overhead_s
+        self._usual_counts_for = 0 if overhead_s is None else EARLIER_COUNTS_FOR
         self._took: dict[str, list[float]] = {}
         """Cell -> seconds beyond the planned time, for each of its trials."""
         self._mark = time.monotonic()
@@ -68,4 +73,7 @@ class Clock:
     def _elsewhere_s(self) -> float:
         """The overhead that is expected of a cell without a trial."""
         means = [sum(took) / len(took) for took in self._took.values()]
-        return sum(means) / len(means) if means else self._usual_s
+        if not means:
+            return self._usual_s
+        count = self._usual_counts_for
+        return (count * self._usual_s + sum(means)) / (count + len(means))

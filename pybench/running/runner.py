@@ -96,7 +96,8 @@ class Runner:
         left = [slot for slot in slots if (slot.cell.id, slot.block) not in done or self._goes_on(slot, done)]
         if not left:
             return Ending.COMPLETE
-        self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots), overhead_of(slots, done))
+        overhead_s = overhead_of(slots, self.folder.starts()) if done else None
+        self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots), overhead_s)
         try:
             waiting = {slot.cell.id for slot in left}
             self.check([cell for cell in self.plan.cells if cell.id in waiting])

@@ -17,6 +17,9 @@ from tests.ci.gates import MATRIX, NOT_SLOWER, SHORT, require_outputs
 from tests.ci.workflows import Runner, ours, shown
 from tools.workflows import ROOT
 
+# On a busy machine the gates of a workflow take longer than other tests.
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.fixture
 def two_servers() -> Iterator[list[str]]:

@@ -111,7 +111,7 @@ class Runner:
         """`text` with the value of each `${{ }}`. Raises KeyError for one that the test does not give."""
         return EXPRESSION.sub(lambda found: self.contexts[found[1]], str(text))
 
-    def run(self, step: Step, *, timeout: float = 100) -> subprocess.CompletedProcess[str]:
+    def run(self, step: Step, *, timeout: float = 250) -> subprocess.CompletedProcess[str]:
         """The finished step; stdout and stderr stand in `stdout`, as in the log of the runner."""
         script = self.temporary / "script.sh"
         script.write_text(self.expanded(step.script))

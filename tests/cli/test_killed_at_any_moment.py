@@ -97,10 +97,10 @@ class KilledRun:
         slots = [
             (manifest["cells"][index]["id"], block) for block, row in enumerate(manifest["order"], 1) for index in row
         ]
-        done = opened.done()
-        assert {slots[number - 1] for number in self.reported} <= done.keys()
-        assert {key: done.get(key) for key in self.measured} == self.measured
-        self.measured = done
+        starts = opened.starts()
+        assert {slots[number - 1] for number in self.reported} <= starts.keys()
+        assert {key: starts.get(key) for key in self.measured} == self.measured
+        self.measured = starts
 
 
 def shape_of(folder: Path) -> dict[str, Any]:
