@@ -136,16 +136,12 @@ def trial_record(
         "violations": verdicts.violations(counts, terms),
         "first_finding": result.finding,
     }
-    record = TrialRecord(
-        cell=cell.id,
-        trial=trial,
-        row=row,
-        latency=[],
-        timeline=[],
-        violations=violation_rows(findings, terms, counts),
-    )
-    if status == DISTURBED:
-        return record
+    record = TrialRecord(cell.id, trial, row, [], [], violation_rows(findings, terms, counts))
+    return record if status == DISTURBED else _with_rows(record, result, watched)
+
+
+def _with_rows(record: TrialRecord, result: Outcome, watched: Watched | None) -> TrialRecord:
+    """`record` with the rows that a disturbed trial does not have."""
     return replace(
         record,
         latency=_latency_rows(result.histograms),

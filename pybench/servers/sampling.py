@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -41,7 +42,7 @@ class Sample:
     """Sessions by what they wait for; None where the server has no sessions."""
 
 
-class Sampler:
+class Sampler(ABC):
     """A context manager around a trial. Subclasses know how a sample is taken. Raises nothing."""
 
     def __init__(self, *, every_s: float = EVERY_S) -> None:
@@ -54,17 +55,17 @@ class Sampler:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def open(self) -> None:
+    def open(self) -> None:  # noqa: B027 - a subclass may have nothing to do
         """Prepare to take samples. Raises ServerError."""
 
+    @abstractmethod
     def sample(self) -> Sample:
         """Take one. Raises ServerError, or another of `expected`."""
-        raise NotImplementedError
 
-    def cut(self) -> None:
+    def cut(self) -> None:  # noqa: B027 - a subclass may have nothing to do
         """End a `sample` that waits on another thread."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - a subclass may have nothing to do
         """Release what `open` has made; called once, after the last sample."""
 
     expected: tuple[type[Exception], ...] = (ServerError,)

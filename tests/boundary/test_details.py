@@ -93,12 +93,13 @@ def test_votes_of_each_server_are_what_it_was_asked(three, request, strategy, ar
     before = [read_figures(one).calls for one in three]
     result = run_for_grants(quorum_spec(three, request.node.name, strategy, args=args), 60)
     totals = result.totals
+    assert sum(map(voted, result.nodes)) > 60
     called = [read_figures(one).calls for one in three]
     command = "evalsha" if strategy == "multilock" else "set"
     for node, was, now in zip(result.nodes, before, called, strict=True):
         # Who asks at the end of the window gets its reply after it; the script of a release is a call too.
         carried_out = now.get(command, 0) - was.get(command, 0)
-        assert 0 < voted(node) <= node["asked"] <= carried_out
+        assert voted(node) <= node["asked"] <= carried_out
         assert node["asked"] - voted(node) == 0, "every server replied"
         assert node["errors"] == 0
         if command == "set":
@@ -112,8 +113,9 @@ def test_votes_of_each_server_are_what_it_was_asked(three, request, strategy, ar
 
 
 def test_a_far_server_votes_late_and_decides_nothing(three, request):
-    spec = quorum_spec(three, request.node.name, "redlock", args={"nodes": 3}, keys=1_000, rtts=(0, 0, FAR_MS))
-    near, _, far = run_for_grants(spec, 200).nodes
+    # A hold longer than the round trip: otherwise calls to the far server pile up until its connection is closed.
+    fields = {"args": {"nodes": 3}, "keys": 1_000, "rtts": (0, 0, FAR_MS), "hold": fixed(2 * FAR_MS)}
+    near, _, far = run_for_grants(quorum_spec(three, request.node.name, "redlock", **fields), 60).nodes
     assert reply_us(far, 0.5) >= FAR_MS * 999 > reply_us(near, 0.5)
     assert far["late"] >= 0.9 * voted(far) > 0, "two near ones have decided by then"
     assert far["decided"] == 0

@@ -129,7 +129,7 @@ def test_a_costly_sample_is_taken_less_often():
 
 def test_of_many_samples_every_second_one_is_kept(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sampling, "MOST_SAMPLES", 10)
-    sampler = Sampler(every_s=0.1)
+    sampler = MachineSampler()
     for at in range(13):
         sampler._keep(Sample(at, {}))
     assert [sample.at_ns for sample in sampler.series] == [0, 2, 4, 6, 8, 10, 11, 12]

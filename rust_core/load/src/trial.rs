@@ -17,7 +17,7 @@ use crate::live::Found;
 use crate::plant::{self, Planted};
 use crate::recorder::commands::{CommandColumns, CommandSteps};
 use crate::recorder::judge::{Judge, Judged, RING, WindowedChecker, merge, ring};
-use crate::recorder::nodes::NodeFigures;
+use crate::recorder::nodes::{self, NodeFigures};
 use crate::recorder::per_client::ClientColumns;
 use crate::recorder::recording::{self, Recorded, Recording};
 use crate::recorder::stats::{Counters, Histograms};
@@ -289,20 +289,9 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         writes.add(&share.writes);
         share.clients.append_to(&mut clients);
         commands.add(share.commands);
-        if nodes.is_empty() {
-            nodes = share.nodes;
-        } else {
-            nodes
-                .iter_mut()
-                .zip(&share.nodes)
-                .for_each(|(node, other)| node.add(other));
-        }
+        nodes::add(&mut nodes, share.nodes);
     }
-    let found = Found {
-        counts: judged.report.counts,
-        violations: judged.report.violations.clone(),
-    };
-    control.live.finish(&counters, &mut histograms, found);
+    control.live.finish(&counters, &mut histograms, found(&judged.report));
     if spec.strategy.is_optimistic() {
         // An optimistic lock is tested whenever another client wrote in between: then its write must be refused.
         judged.report.figures.grants = counters.grants;
@@ -337,6 +326,13 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         names: KeyNames::new(&spec.key_prefix, spec.keys),
         keys_per_grant: spec.keys_per_grant,
         recorded: None,
+    }
+}
+
+fn found(report: &Report) -> Found {
+    Found {
+        counts: report.counts,
+        violations: report.violations.clone(),
     }
 }
 

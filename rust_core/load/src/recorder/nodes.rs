@@ -168,9 +168,17 @@ impl Nodes {
     }
 }
 
+/// Adds the figures of another thread.
+pub(crate) fn add(nodes: &mut Vec<NodeFigures>, others: Vec<NodeFigures>) {
+    if nodes.is_empty() {
+        *nodes = others;
+    } else {
+        nodes.iter_mut().zip(&others).for_each(|(node, other)| node.add(other));
+    }
+}
+
 impl NodeFigures {
-    /// Adds the figures of another thread.
-    pub(crate) fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: &Self) {
         self.asked += other.asked;
         self.granted += other.granted;
         self.refused += other.refused;
