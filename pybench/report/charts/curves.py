@@ -211,6 +211,16 @@ def _interval(series: Series, points: Sequence[_Point], inside: Sequence[bool], 
     }
 
 
+def cell_trace(cell: CellView) -> dict[str, Any]:
+    """What names a trace of `cell` alone: the page finds it by its line, and the filter by its cell."""
+    return {
+        "type": "scatter",
+        "name": series_text(cell.line, struck=cell.breaks_exclusion),
+        "meta": cell.line.label,
+        "ids": [cell.index],
+    }
+
+
 def symbol(cell: CellView) -> str:
     """The marker of a cell: the shape of its line, filled when safe, hollow with a cross when unsafe."""
     return cell.line.shape + SYMBOL_SUFFIXES[cell.verdict]
