@@ -69,7 +69,8 @@ def test_below_600_px_each_row_is_a_card(page, width):
         assert card["right"] <= width
     assert " ".join(cards[0]["head"].split()).startswith("mutex ✓ SAFE")
     # No table scrolls sideways inside of the page either.
-    boxes = "[...document.querySelectorAll('.scroll:not(:has(> .heat))')].filter(one => one.scrollWidth > one.clientWidth + 1).length"
+    boxes = "[...document.querySelectorAll('.scroll:not(:has(> .heat))')]"
+    boxes += ".filter(one => one.scrollWidth > one.clientWidth + 1).length"
     assert page.evaluate(boxes) == 0
 
 
