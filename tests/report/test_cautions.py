@@ -8,6 +8,7 @@ from pybench.report.cautions.of_run import cautions
 from pybench.report.view import make_view
 from pybench.servers.rights import redis_rights
 from tests.report.support import Point, make_run
+from tests.report.test_page import Page
 
 
 def disturbed_run(**counts: int):
@@ -45,7 +46,7 @@ def test_both_forms_of_the_report_tell_it():
 
 
 def test_the_details_of_a_cell_tell_how_much_of_it_was_its_own():
-    html = page.build(disturbed_run(reconnects=2, lost_calls=3))
+    html = "".join(Page(page.build(disturbed_run(reconnects=2, lost_calls=3))).data("folded").values())
     assert html.count("<dt>broken connections</dt><dd>2</dd>") == html.count("<dt>lost calls</dt><dd>3</dd>") == 2
 
 

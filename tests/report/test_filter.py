@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from pybench.analysis.between_runs import compare_runs
+from pybench.report import changes_page
 from pybench.report.cell_filter import cell_filter
 from pybench.report.page import build, rendered_charts
 from pybench.report.view import make_view
@@ -50,6 +52,13 @@ def test_every_trace_and_every_row_of_a_cell_follows_the_filter():
         rows = re.findall(r"<tr[^>]*><t[hd]", re.sub(r"<thead>.*?</thead>", "", str(section.html), flags=re.DOTALL))
         assert rows
         assert all("data-cell" in row for row in rows), section.id
+
+
+def test_the_rows_of_two_compared_runs_follow_the_filter_too():
+    old, new = (make_run(trials=4, seed=seed) for seed in (1, 2))
+    html = changes_page.build(compare_runs(old, new), old, new)
+    assert html.count('<tr data-cell="0 1">') == 1
+    assert len(re.findall(r'<tr data-cell="\d+ \d+">', html)) == 18
 
 
 @pytest.fixture(scope="module")

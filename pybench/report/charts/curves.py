@@ -214,11 +214,12 @@ def _interval(series: Series, points: Sequence[Point], inside: Sequence[bool], l
 
 
 def cell_trace(cell: CellView) -> dict[str, Any]:
-    """What names a trace of `cell` alone: the page finds it by its line."""
+    """What names a trace of `cell` alone: the page finds it by its line, and the filter by its cell."""
     return {
         "type": "scatter",
         "name": series_text(cell.line, struck=cell.breaks_exclusion),
         "meta": cell.line.label,
+        "ids": [cell.index],
     }
 
 

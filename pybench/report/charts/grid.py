@@ -81,14 +81,16 @@ def measure_figures(view: View, measures: Sequence[Measure], id_: str) -> list[F
     load = view.load_axis
     facets = view.panels(load) if load else view.panels()
     figures = []
-    scales = {measure: _scales(view, [cells for _, cells in facets], measure) for measure in measures}
+    # A measure that no cell of the run has gets no panel. One that only the cells of a load lack keeps its panel, so
+    # that the panels of a row belong together.
+    scales = {
+        measure: _scales(view, [cells for _, cells in facets], measure)
+        for measure in measures
+        if drawn_values(view.cells, measure)
+    }
     for place, (conditions, cells) in enumerate(facets):
-        for measure in measures:
-            # A measure that no cell of the run has gets no panel. One that only these cells lack keeps its panel, so
-            # that the panels of a row belong together.
-            if not drawn_values(view.cells, measure):
-                continue
-            axis = scales[measure][place]
+        for measure, axes in scales.items():
+            axis = axes[place]
             words = [measure.title] if len(measures) > 1 else []
             title = " · ".join(words + condition_texts(conditions))
             name = f"{id_}-{measure.key}-{place}"

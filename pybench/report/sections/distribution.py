@@ -14,7 +14,7 @@ from pybench.formats import Format
 from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.numbers import format_us
 from pybench.report.charts.axes import Axis, log_axis
-from pybench.report.charts.curves import MARGIN, series_text, symbol
+from pybench.report.charts.curves import MARGIN, cell_trace, symbol
 from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.section import DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
@@ -143,8 +143,7 @@ def _panel(
 
 def _traces(cell: CellView, xs: Sequence[float], ys: Sequence[float]) -> list[dict[str, Any]]:
     """The curve, and the marker of its lock at p50, p90, p99 and so on."""
-    named: dict[str, Any] = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion)}
-    named |= {"meta": cell.line.label, "ids": [cell.index]}
+    named = cell_trace(cell)
     curve = named | {
         "mode": "lines",
         "x": xs,

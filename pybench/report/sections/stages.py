@@ -16,7 +16,7 @@ from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.stages import Stages, recorded_stages
 from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, linear_axis, log_axis
-from pybench.report.charts.curves import UNSAFE_HEADROOM, plot_text, series_text, symbol
+from pybench.report.charts.curves import UNSAFE_HEADROOM, cell_trace, plot_text, symbol
 from pybench.report.charts.grid import Charts, charts_section, datum
 from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
@@ -197,13 +197,9 @@ def _line(cell: CellView, rows: pd.DataFrame, measure: _Measure, suffix: str) ->
     values = [None if pd.isna(value) else float(value) for value in rows[measure.column]]
     last = max((place for place, value in enumerate(values) if value is not None), default=-1)
     colour, dash = cell.line.colour, "dot" if cell.unsafe else cell.line.dash
-    return {
-        "type": "scatter",
+    return cell_trace(cell) | {
         # A figure between two gaps has no line, and is seen by its marker.
         "mode": "lines+markers",
-        "name": series_text(cell.line, struck=cell.breaks_exclusion),
-        "meta": cell.line.label,
-        "ids": [cell.index],
         "x": middles(rows.index, float(rows["step_ns"].iloc[0])),
         "y": [None if value is None else _short(value) for value in values],
         "yaxis": f"y{suffix}",

@@ -14,7 +14,7 @@ from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.durations import format_duration
 from pybench.numbers import format_count
 from pybench.report.charts.axes import Axis, linear_axis
-from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, cell_stroke, cell_trace, series_text, symbol
+from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, cell_stroke, cell_trace, symbol
 from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataTable, Datum, Figure, Section
@@ -179,8 +179,7 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
     starts = sorted(grants_at)
     x, y = middles(starts, step_ns), _short(statistics.median(grants_at[start]) for start in starts)
     several = len(by_trial) > 1
-    trace: dict[str, Any] = {"type": "scatter", "name": series_text(cell.line, struck=cell.breaks_exclusion)}
-    trace |= {"meta": cell.line.label, "ids": [cell.index]}
+    trace = cell_trace(cell)
     hover = {
         "customdata": [format_count(count) for count in y],
         "hovertemplate": f"%{{fullData.name}}{', median' if several else ''}: %{{customdata}}<extra></extra>",
