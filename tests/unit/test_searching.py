@@ -38,6 +38,9 @@ class Folder:
     def add_trial(self, record: TrialRecord, *, recorded=None, trouble=None) -> None:
         self.trials.append(record)
 
+    def forget_probes(self, cell: str, trial: int) -> None:
+        self.forgotten = (cell, trial)
+
     def add_probe(self, row: dict) -> None:
         assert not self.probes or row["probe"] == self.probes[-1]["probe"] + 1
         self.probes.append(row)
@@ -111,8 +114,9 @@ def test_a_killed_search_goes_on_at_the_probe_at_which_it_was_killed(killed_afte
 
 def test_a_search_whose_trial_was_lost_begins_anew():
     _, folder = whole()
-    lock = Lock()
-    assert searched(lock, Folder(), rows=folder.probes) is not None
+    lock, again = Lock(), Folder()
+    assert searched(lock, again, rows=folder.probes) is not None
+    assert again.forgotten == (CELL.id, 1)
     assert len(lock.rates) == len(folder.probes)
 
 
