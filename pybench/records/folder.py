@@ -145,6 +145,16 @@ class RunFolder:
             name = search_probes.part_name(row["cell"], row["trial"], row["probe"])
             write_atomically(parts / name, search_probes.encode(row))
 
+    def forget_probes(self, cell: str, trial: int) -> None:
+        """Remove the probes of one search, which begins anew; without probes nothing happens."""
+        with explained(self.path):
+            for path in (self.path / tables.PARTS).glob(search_probes.part_name(cell, trial)):
+                path.unlink()
+            gathered = self.path / search_probes.PROBES
+            if gathered.exists():
+                kept = search_probes.without(tables.read_parquet(gathered), cell, trial)
+                write_atomically(gathered, tables.parquet(kept))
+
     def probes(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
         """The probes of each search, known by its cell and trial, in the order in which they ran."""
         found: dict[tuple[str, int], list[dict[str, Any]]] = {}

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pybench.analysis import histograms
 from pybench.analysis.outcome import Outcome
@@ -93,9 +94,15 @@ def encode(row: Mapping[str, Any]) -> bytes:
     return tables.encode_row(row, SCHEMA)
 
 
-def part_name(cell: str, trial: int, number: int) -> str:
-    """The name of the file of a probe under `parts/`."""
-    return f"{part_stem(cell, trial)}.{number:03}{PROBE_SUFFIX}"
+def part_name(cell: str, trial: int, number: int | None = None) -> str:
+    """The name of the file of a probe under `parts/`; without a `number`, the pattern of all those of its search."""
+    return f"{part_stem(cell, trial)}.{'*' if number is None else f'{number:03}'}{PROBE_SUFFIX}"
+
+
+def without(probes: pa.Table, cell: str, trial: int) -> pa.Table:
+    """`probes` without those of one search."""
+    own = pc.and_(pc.equal(probes["cell"], cell), pc.equal(probes["trial"], trial))
+    return probes.filter(pc.invert(own))
 
 
 def read(folder: Path) -> pa.Table:

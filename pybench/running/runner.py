@@ -83,6 +83,8 @@ class Runner:
         self.folder = folder
         self.watch = watch
         self.interrupts = interrupts
+        self.earlier_probes: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]] = {}
+        """The probes of searches that an earlier part of the run has saved, by cell and trial."""
         self.observer = Observer(plan.matrix, plan.cells, pool, placement, watch, interrupts, run, new_trial)
 
     def run(self) -> Ending:
@@ -93,6 +95,8 @@ class Runner:
         """
         self.clear_leftovers()
         slots, done = slots_of(self.plan), self.folder.done()
+        if any(cell.mode.is_search for cell in self.plan.cells):
+            self.earlier_probes = self.folder.probes()
         left = [slot for slot in slots if (slot.cell.id, slot.block) not in done or self._goes_on(slot, done)]
         if not left:
             return Ending.COMPLETE
@@ -244,7 +248,7 @@ class Runner:
 
     def _search(self, slot: Slot, done: Collection[tuple[str, int]]) -> Search:
         is_saved = (slot.cell.id, slot.block) in done
-        return search_of(slot, self.plan.matrix, self.folder.probes(), is_saved=is_saved)
+        return search_of(slot, self.plan.matrix, self.earlier_probes, is_saved=is_saved)
 
     def _measured(self, slot: Slot) -> tuple[TrialRecord, Measured]:
         """One trial of the plan, or one probe of a search, with its record."""

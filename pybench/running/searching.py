@@ -79,6 +79,8 @@ def run_search(
     """
     thresholds = [threshold for threshold in matrix.thresholds if of_a_probe(threshold)]
     saved: TrialRecord | None = None
+    if not search.rows:
+        folder.forget_probes(search.slot.cell.id, search.slot.block)
     while (ask := search.next) is not None:
         number = len(search.rows) + 1
         record, measured = measure(_slot_of(search.slot, ask, number))

@@ -85,7 +85,8 @@ def masked(text: str) -> str:
     """`text` without the parts that differ between machines and runs."""
     text = re.sub(r"\d{8}-\d{6}", "<time>", text)
     # The overhead of a trial is a tuned constant, which does not belong to the plan.
-    text = re.sub(r"about [\d. mins]+\b|(?<=seconds\": )[\d.]+|(?<=seconds_per_trial\": )[\d.]+", "<seconds>", text)
+    text = re.sub(r"about [\d. mins]+\b", "<seconds>", text)
+    text = re.sub(r"(seconds(?:_per_trial|_at_most)?\": )[\d.]+", r"\1<seconds>", text)
     text = re.sub(r"(valkey|redis) \d+\.\d+\.\d+", r"\1 <version>", text)
     text = re.sub(r"\((wheel \S+ \S+|path \S+)\)", "(<source>)", text)
     return re.sub(r"(pybench|core) \d+\.\d+\.\d+", r"\1 <version>", text)

@@ -21,7 +21,7 @@ name: limit
 trials: 1
 warmup: 100ms
 duration: 600ms
-axes: {strategy: fair-queue, mode: "curve(start=60/s)"}
+axes: {strategy: fair-queue, mode: "curve(start=60/s, within=0.3)"}
 fixed: {concurrency: 16, hold: 10ms}
 """
 

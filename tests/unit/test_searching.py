@@ -23,8 +23,14 @@ MATRIX = matrix_from_options(strategy="mutex", hold="5ms", mode="curve(start=70/
 SLOT = Slot(1, CELL, 1, 1.0)
 SOUND = {
     **dict.fromkeys(SCHEMA.names),
-    "verdict": "SAFE", "violations": 0, "arrivals": 1_000, "drops": 0, "grants": 1_000, "status": "complete",
-    "send_delay_p99_us": 50.0, "longest_stall_ms": 0.0,
+    "verdict": "SAFE",
+    "violations": 0,
+    "arrivals": 1_000,
+    "drops": 0,
+    "grants": 1_000,
+    "status": "complete",
+    "send_delay_p99_us": 50.0,
+    "longest_stall_ms": 0.0,
 }
 
 
@@ -37,6 +43,9 @@ class Folder:
 
     def add_trial(self, record: TrialRecord, *, recorded=None, trouble=None) -> None:
         self.trials.append(record)
+
+    def forget_probes(self, cell: str, trial: int) -> None:
+        self.forgotten = (cell, trial)
 
     def add_probe(self, row: dict) -> None:
         assert not self.probes or row["probe"] == self.probes[-1]["probe"] + 1
@@ -111,8 +120,9 @@ def test_a_killed_search_goes_on_at_the_probe_at_which_it_was_killed(killed_afte
 
 def test_a_search_whose_trial_was_lost_begins_anew():
     _, folder = whole()
-    lock = Lock()
-    assert searched(lock, Folder(), rows=folder.probes) is not None
+    lock, again = Lock(), Folder()
+    assert searched(lock, again, rows=folder.probes) is not None
+    assert again.forgotten == (CELL.id, 1)
     assert len(lock.rates) == len(folder.probes)
 
 

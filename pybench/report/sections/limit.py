@@ -163,7 +163,7 @@ def _axes(drawn: Sequence[tuple[_Searched, list[Any]]], measure: _Measure) -> tu
 
 def _traces(one: _Searched, points: Sequence[Any], measure: _Measure, y: Axis) -> Iterator[dict[str, Any]]:
     line = one.cell.line
-    base = {"type": "scatter", "name": plot_text(line.label), "meta": line.label}
+    base = {"type": "scatter", "name": plot_text(line.label), "meta": line.label, "ids": [one.cell.index]}
     ordered = sorted(points)
     yield base | {
         "x": [_short(x) for x, *_ in ordered],
@@ -224,7 +224,9 @@ def _limit_row(one: _Searched) -> DataRow:
         datum(cell.number("trials"), format_count),
         datum(float(len(searching)), format_count),
     ]
-    return DataRow(cell.series.label, say_conditions(cell.conditions), figures, cell.verdict, cell.breaks_exclusion)
+    return DataRow(
+        cell.series.label, say_conditions(cell.conditions), figures, cell.verdict, cell.breaks_exclusion, cell.index
+    )
 
 
 _CURVE_TITLES = ["arrivals/s", "grants/s", "p50", "p99", "mean time in the system"]
@@ -241,7 +243,7 @@ def _curve_rows(one: _Searched) -> Iterator[DataRow]:
             datum(point.grants_per_s, _RATE),
             *(datum(value, Format.TIME_US.text) for value in (point.p50_us, point.p99_us, point.system_us)),
         ]
-        yield DataRow(cell.series.label, where, figures, cell.verdict, cell.breaks_exclusion)
+        yield DataRow(cell.series.label, where, figures, cell.verdict, cell.breaks_exclusion, cell.index)
 
 
 def _alt(drawn: Sequence[tuple[_Searched, list[Any]]], measure: _Measure, title: str) -> str:
