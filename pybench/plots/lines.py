@@ -98,9 +98,8 @@ def _names(axis: Axes, ends: Sequence[tuple[float, CellView]]) -> None:
         moved.append(max(height, moved[-1] + LABEL_GAP) if moved else max(height, 0.0))
     over = max(moved, default=0.0) - 1.0
     for height, (_, cell) in zip(moved, heights, strict=True):
-        text = cell.line.label if cell.verdict == "SAFE" else f"{cell.line.label} {picture.verdict_text(cell)}"
         axis.annotate(
-            text,
+            picture.with_verdict(cell.line.label, cell),
             (1.0, height - max(over, 0.0)),
             xycoords="axes fraction",
             xytext=(6, 0),

@@ -143,6 +143,11 @@ def verdict_text(cell: CellView) -> str:
     return f"{VERDICT_SYMBOLS[cell.verdict]} {cell.verdict}"
 
 
+def with_verdict(name: str, cell: CellView) -> str:
+    """A name in a picture with the verdict: a symbol for SAFE, and symbol and word for every other verdict."""
+    return f"{name} {VERDICT_SYMBOLS[cell.verdict] if cell.verdict == 'SAFE' else verdict_text(cell)}"
+
+
 def verdict_colour(cell: CellView) -> str:
     """The colour of the verdict."""
     return colour(VERDICT_COLOURS[cell.verdict])

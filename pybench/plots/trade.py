@@ -36,8 +36,7 @@ def scatter(run: Run, x: str, y: str, where: str | None = None) -> picture.Pictu
             one, other = (values[cell] for values in columns)
             if measures.has_place(one, scaled[0]) and measures.has_place(other, scaled[1]):
                 _point(axis, cell, number, float(one.number or 0), float(other.number or 0))
-            name = selection.name(cell)
-            text = name if cell.verdict == "SAFE" else f"{name} {picture.verdict_text(cell)}"
+            text = picture.with_verdict(selection.name(cell), cell)
             _line(axis, number, text, picture.colour("--unsafe" if cell.unsafe else "--ink"))
         axis.set_title(", ".join(filter(None, [f"{up.title} against {across.title}", selection.fixed])))
     figure.alt = f"{up.title} against {across.title}. " + "; ".join(

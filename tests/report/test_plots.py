@@ -79,7 +79,7 @@ def _fills(run, paper):
 def test_the_lines_of_unsafe_locks_name_their_verdict(loads):
     picture = plots.against_load(loads, "safe_grants_per_s")
     assert "none ✕ UNSAFE" in texts(picture)
-    assert "mutex" in texts(picture)
+    assert "mutex ✓" in texts(picture)
     assert "0 UNSAFE with 16 clients" in repr(picture)
 
 
@@ -100,7 +100,7 @@ def test_a_table_has_verdicts_and_units(run):
 
 def test_a_scatter_names_every_cell_with_its_verdict(run):
     shown = texts(plots.scatter(run, "commands_per_grant", "acquire_p99_us"))
-    assert {"mutex", "redlock", "naive ✕ UNSAFE", "none ✕ UNSAFE"} <= set(shown)
+    assert {"mutex ✓", "redlock ✓", "naive ✕ UNSAFE", "none ✕ UNSAFE"} <= set(shown)
 
 
 def test_distributions_name_verdicts_and_quantiles(run):
