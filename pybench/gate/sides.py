@@ -157,6 +157,11 @@ def pair_cells(base: Sequence[Cell], head: Sequence[Cell], matrices: tuple[Matri
             "base and head have no load in common, so nothing can be compared",
             hint="both matrices need cells with the same axes; at each load either the same locks, or one lock each",
         )
+    for cell in (one for pair in found for one in pair if one.mode.is_search):
+        raise InputError(
+            f"{cell.id} searches for a limit, and a gate compares trials at one load",
+            hint="give it a rate instead of a mode; pybench compare shows how the limits of two runs differ",
+        )
     return Pairs(
         cells=found,
         only_base=[cell for cell in base if cell.id not in pairs.values()],

@@ -150,6 +150,12 @@ def test_without_a_common_load_nothing_is_compared():
         paired({"strategy": "mutex", "keys": 1}, {"strategy": "mutex", "keys": 2})
 
 
+def test_a_search_for_a_limit_is_not_gated():
+    search = {"strategy": "mutex", "mode": "saturate"}
+    with pytest.raises(InputError, match="searches for a limit"):
+        paired(search, search)
+
+
 def side(name, cells, first=8):
     """A side of a gate, made by hand."""
     summary, trials = run_of(*cells)
