@@ -3,6 +3,9 @@
 The request is `{hand_over, do, spec}`, the reply `{hand_over, ...}` or `{hand_over, error}`. `do` is one of `DOES`. The
 request comes over stdin, so that passwords of servers stand on no command line. The process stops its trial when its
 stdin ends.
+
+An entry that a version adds to the specification must mean, while it is off (None, False, 0, empty), what older
+versions do without it: then a gate still runs between the two.
 """
 
 from __future__ import annotations

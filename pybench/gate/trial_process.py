@@ -3,7 +3,8 @@
     python -P -m pybench.gate.trial_process
 
 Promises: one trial, then the process ends. It ends early when its stdin does, and then replies with what was counted
-until then. A specification with an entry that this version does not know is refused, not measured without the entry.
+until then. A specification with an entry that this version does not know is refused, not measured without the entry,
+unless the entry is off.
 """
 
 from __future__ import annotations
@@ -69,10 +70,15 @@ def _unknown(spec: Mapping[str, Any]) -> list[str]:
         "redis": core_specs.RedisServerSpec.__annotations__,
         "postgres": core_specs.PostgresServerSpec.__annotations__,
     }
-    found = set(spec) - set(core_specs.TrialSpec.__annotations__)
+    found = _used(spec) - set(core_specs.TrialSpec.__annotations__)
     for server in spec["servers"]:
-        found |= set(server) - set(known[server["kind"]])
+        found |= _used(server) - set(known[server["kind"]])
     return sorted(found)
+
+
+def _used(entries: Mapping[str, Any]) -> set[str]:
+    """The entries that are not off, such as False or an empty list."""
+    return {name for name, value in entries.items() if value}
 
 
 def _error(kind: str, text: str) -> dict[str, Any]:

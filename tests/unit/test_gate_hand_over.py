@@ -41,6 +41,7 @@ def test_an_entry_that_it_does_not_know_is_refused_and_not_ignored(tmp_path):
     known = spec(tmp_path / "no-socket")
     newer = {**known, "weather": 1, "servers": [{**known["servers"][0], "colour": "red"}]}
     assert asked("trial", newer)["error"]["text"] == "it does not know colour, weather of a trial"
+    assert all(caught for _, caught in asked("planted", {**known, "weather": False})["planted"])
     missing = {name: value for name, value in known.items() if name != "seed"}
     assert "`seed` is missing" in asked("trial", missing)["error"]["text"]
 
