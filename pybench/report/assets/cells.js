@@ -12,11 +12,18 @@
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   };
   const { facets = [], words = [], cells = [] } = plain("cells");
-  const texts = cells.map((codes) => codes.map((code, facet) => words[facet][code]).join(" ").toLowerCase());
+  const plainly = (text) => ` ${text.toLowerCase().replace(/(\d),(?=\d)/g, "$1")}`;
+  const texts = cells.map((codes) => plainly(codes.map((code, facet) => words[facet][code]).join(" ")));
+  /* Nouns that are counted: "64 clients" means these two words together, and neither 64 keys nor 164 clients. */
+  const nouns = new Set(words.flat().map((text) => plainly(text).match(/^ \d+ ([a-z]+)/)?.[1]).filter(Boolean));
   /* The chosen values of each facet. Where none is chosen, all are in. */
   const chosen = new Map(facets.map(({ key }) => [key, new Set()]));
   const find = $("#filter-find");
-  const wanted = () => find.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = () => {
+    const pieces = plainly(find.value).split(/\s+/).filter(Boolean);
+    const isCounted = (n) => /^\d+$/.test(pieces[n]) && nouns.has(pieces[n + 1]);
+    return pieces.flatMap((one, n) => (isCounted(n) ? ` ${one} ${pieces[n + 1]}` : isCounted(n - 1) ? [] : one));
+  };
   let shown = null;
   const isShown = (cell) => !shown || shown.has(Number(cell));
   const follows = (element) => element.dataset.cell.split(" ").some(isShown);

@@ -301,7 +301,7 @@
   /* ---- panels: those with cells of the filter, the first of them in sight and the others folded up ---- */
   const charts = $$(".panels .chart").map((chart) => {
     const room = $(".plot", chart);
-    const cells = room ? figures[room.id].data.flatMap(({ ids }) => ids ?? []) : (chart.dataset.cell ?? "").split(" ");
+    const cells = room ? figures[room.id].data.flatMap(({ ids }) => ids ?? []) : (chart.dataset.cell?.split(" ") ?? []);
     return { chart, room, cells, alt: room?.ariaLabel, title: $("figcaption", chart)?.textContent ?? "Chart" };
   });
   const foldings = $$("details.more:has(> .panels)").map((fold) => {
