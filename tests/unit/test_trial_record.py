@@ -10,6 +10,7 @@ from support.trials import FakeResult, cell, histogram, record, totals, violatio
 from pybench.matrix.cells import CELL_COLUMNS
 from pybench.matrix.values import Distribution, Retry
 from pybench.records import schema
+from pybench.records.parts import OF_CLIENTS
 
 
 def row(of=None, result=None, **fields: object):
@@ -114,7 +115,7 @@ def test_without_a_reading_of_the_server_its_figures_are_n_a():
 
 
 def test_without_a_grant_what_is_per_grant_is_n_a():
-    idle = {"grants": np.zeros(2, dtype=np.uint64), "wait_sum_ns": np.zeros(2, dtype=np.uint64)}
+    idle = dict.fromkeys(OF_CLIENTS, np.zeros(2, dtype=np.uint64))
     found = row(result=FakeResult(totals=totals(grants=0), histograms=[], clients=idle, jain=None), server_cpu_us=5.0)
     per_grant = [name for name in found if name.endswith("_per_grant") and name not in CELL_COLUMNS]
     assert len(per_grant) == 6
@@ -129,6 +130,7 @@ def test_a_trial_that_ended_before_its_window_has_no_rate():
 
 def test_fairness_is_over_clients():
     clients = {
+        **dict.fromkeys(OF_CLIENTS, np.zeros(3, dtype=np.uint64)),
         "grants": np.array([10, 30, 0], dtype=np.uint64),
         "attempts": np.array([10, 30, 1], dtype=np.uint64),
         "wait_sum_ns": np.array([100_000, 900_000, 50_000], dtype=np.uint64),
@@ -207,5 +209,5 @@ def test_a_step_of_the_time_line_with_too_few_grants_has_no_quantile():
 def test_a_violation_is_kept_with_its_sentence():
     (kept,) = record(result=FakeResult(violations=[violation()])).violations
     assert kept["sentence"].startswith("client 7 was granted key 1")
-    assert kept["schema"] == 4
+    assert kept["schema"] == 5
     assert kept["second_ended_ns"] is None
