@@ -44,7 +44,9 @@ def killed_run(folder: Path, probes: int) -> None:
         process.wait()
 
 
-def test_a_killed_search_is_resumed_at_its_probe_and_finds_a_limit_below_the_ceiling(pybench: Pybench, tmp_path: Path):
+def test_a_killed_search_is_resumed_at_its_probe_and_finds_a_limit_below_the_ceiling(
+    pybench: Pybench, pybench_inside: Pybench, tmp_path: Path
+):
     killed_run(tmp_path, probes=3)
     before = load(tmp_path / "run").probes
     assert len(before) >= 3
@@ -71,11 +73,11 @@ def test_a_killed_search_is_resumed_at_its_probe_and_finds_a_limit_below_the_cei
     assert told["limits"][0]["limit_per_s"] == limit
     shares = [point["share"] for point in told["limits"][0]["curve"]]
     assert shares == [0.3, 0.6, 0.8, 0.95, 1.0]
-    _is_shown_everywhere(pybench, tmp_path, limit)
+    _is_shown_everywhere(pybench_inside, tmp_path, limit)
 
 
 def _is_shown_everywhere(pybench: Pybench, folder: Path, limit: float) -> None:
-    shown = pybench("show", "run", COLUMNS="250")
+    shown = pybench("show", "run")
     assert "limit" in shown.out
     assert "95 % of the limit" in shown.out
     assert float(pd.read_csv(folder / "run" / "summary.csv")["limit_per_s"].iloc[0]) == float(f"{limit:.9g}")

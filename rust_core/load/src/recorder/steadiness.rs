@@ -77,19 +77,24 @@ mod tests {
     }
 
     #[test]
-    fn a_climb_is_steady_only_as_long_after_it_as_it_took() {
-        for seed in 0..50 {
-            let climbs: Vec<f64> = noise(seed, 100)
-                .iter()
-                .enumerate()
-                .map(|(step, one)| 1_000.0 * (step.min(20) as f64 / 20.0) + 1_000.0 + 10.0 * one)
-                .collect();
-            let steps = steps_until_steady(&climbs).expect("it becomes steady");
-            assert!(
-                (30..=60).contains(&steps),
-                "a climb of 20 steps was steady after {steps}"
-            );
-        }
+    fn a_climb_is_steady_about_as_long_after_it_as_it_took() {
+        let mut found: Vec<usize> = (0..50)
+            .map(|seed| {
+                let climbs: Vec<f64> = noise(seed, 100)
+                    .iter()
+                    .enumerate()
+                    .map(|(step, one)| 1_000.0 * (step.min(20) as f64 / 20.0) + 1_000.0 + 10.0 * one)
+                    .collect();
+                steps_until_steady(&climbs).expect("it becomes steady")
+            })
+            .collect();
+        found.sort_unstable();
+        assert!(found[0] >= 30, "a climb of 20 steps was steady after {}", found[0]);
+        assert!(
+            (35..=50).contains(&found[25]),
+            "half of the climbs were steady after {}",
+            found[25]
+        );
     }
 
     #[test]
