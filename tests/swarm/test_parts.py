@@ -77,13 +77,14 @@ def test_merging_loses_no_count(parts):
         match name:
             case "window_ns":
                 assert value == max(both[0], both[1] + 30 * MS)
-            case "began_ns":
+            case "began_ns" | "window_start_ns":
                 assert value == min(both)
             case _:
                 assert value == (max(both) if name in highest else sum(both)), name
     assert counts([whole]) == counts(parts)
     assert whole.clients["grants"].tolist() == [n for part in parts for n in part.clients["grants"].tolist()]
     assert whole.jain == pytest.approx(jain(whole.clients["grants"]))
+    assert int(whole.commands["commands"].sum()) == whole.totals["commands"]
     assert int(whole.timeline["grants"].sum()) == sum(int(part.timeline["grants"].sum()) for part in parts)
 
 

@@ -75,7 +75,9 @@ OUTCOMES = (
 NOT_RANKED = "not ranked, because {}"
 
 # Commands of connecting, measuring and cleaning up. All other commands count as those of the lock.
-NOT_OF_A_LOCK = frozenset({"auth", "hello", "info", "ping", "scan", "script|load", "select", "unlink"})
+NOT_OF_A_LOCK = frozenset(
+    {"auth", "hello", "info", "ping", "scan", "script|load", "select", "slowlog", "slowlog|get", "unlink"}
+)
 SHOWN_COMMANDS = 6
 
 
