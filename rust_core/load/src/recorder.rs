@@ -103,7 +103,7 @@ impl Recorder {
             counting: false,
             counters: Counters::default(),
             histograms: Histograms::new(),
-            timeline: Timeline::new(params.duration.max(params.warmup)),
+            timeline: Timeline::new(params.duration.max(params.warmup.longest())),
             errors: ErrorReplies::default(),
             window: Window::new(clients),
             warm_up: None,
