@@ -105,7 +105,7 @@ impl Recorder {
             counting: false,
             counters: Counters::default(),
             histograms: Histograms::new(),
-            timeline: Timeline::new(params.duration.max(params.warmup)),
+            timeline: Timeline::new(params.duration.max(params.warmup.longest())),
             commands: CommandSteps::new(params.duration),
             nodes: Nodes::of(params.voting_servers, clients),
             errors: ErrorReplies::default(),

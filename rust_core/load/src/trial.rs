@@ -83,10 +83,10 @@ pub struct Running {
 impl Trial {
     pub fn new(spec: TrialSpec) -> Result<Self, TrialError> {
         setup::check(&spec)?;
-        let control = match spec.until_steady {
-            true => Control::new(spec.threads).until_steady(spec.warmup),
-            false => Control::new(spec.threads),
-        };
+        let mut control = Control::new(spec.threads);
+        if spec.until_steady {
+            control = control.until_steady(spec.warmup);
+        }
         let control = Arc::new(control);
         Ok(Self {
             spec,

@@ -24,6 +24,21 @@ impl Thread {
     }
 }
 
+/// How long the clients work before the window opens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Warmup {
+    Fixed(Nanos),
+    UntilSteady { longest: Nanos },
+}
+
+impl Warmup {
+    pub(crate) const fn longest(self) -> Nanos {
+        match self {
+            Self::Fixed(longest) | Self::UntilSteady { longest } => longest,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct TrialParams {
     pub(crate) strategy: Strategy,
@@ -39,8 +54,7 @@ pub(crate) struct TrialParams {
     pub(crate) think: Length,
     pub(crate) after_lease: AfterLease,
     pub(crate) max_in_flight: u32,
-    pub(crate) warmup: Nanos,
-    pub(crate) until_steady: bool,
+    pub(crate) warmup: Warmup,
     pub(crate) duration: Nanos,
     pub(crate) drain: Nanos,
     pub(crate) dies: bool,
@@ -82,8 +96,11 @@ impl TrialParams {
             think: Length::new(&spec.think).ok_or(TrialError::Field("think"))?,
             after_lease: spec.after_lease,
             max_in_flight,
-            warmup: spec.warmup,
-            until_steady: spec.until_steady,
+            warmup: if spec.until_steady {
+                Warmup::UntilSteady { longest: spec.warmup }
+            } else {
+                Warmup::Fixed(spec.warmup)
+            },
             duration: spec.duration,
             drain: spec.drain,
             dies: spec.dies,

@@ -4,6 +4,7 @@ use locks::{LockMachine, Nanos};
 
 use super::Driver;
 use crate::LoadError;
+use crate::clients::trial_params::Warmup;
 use crate::clock::Clock;
 use crate::control::{Control, TrialPhase};
 use crate::recorder::judge::Judge;
@@ -37,13 +38,14 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         let Some(began) = control.pass_gate() else {
             return Ok(());
         };
-        let start = began.after(self.params.warmup);
-        if self.params.until_steady {
-            self.recorder.warm_up(began, self.params.duration);
-        } else {
-            self.recorder.expect_window(start, start.after(self.params.duration));
+        match self.params.warmup {
+            Warmup::Fixed(length) => {
+                let start = began.after(length);
+                self.recorder.expect_window(start, start.after(self.params.duration));
+            }
+            Warmup::UntilSteady { .. } => self.recorder.warm_up(began, self.params.duration),
         }
-        if start > began {
+        if self.params.warmup.longest() > Nanos::ZERO {
             control.enter(TrialPhase::Warmup, began);
         }
         let ended = self.work(control, began);
