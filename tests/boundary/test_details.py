@@ -100,8 +100,8 @@ def test_votes_of_each_server_are_what_it_was_asked(three, request, strategy, ar
         # Who asks at the end of the window gets its reply after it; the script of a release is a call too.
         carried_out = now.get(command, 0) - was.get(command, 0)
         assert voted(node) <= min(node["asked"], carried_out)
-        # A trial that is stopped does not wait long for its last replies.
-        assert node["asked"] - voted(node) <= 3 * HOT["concurrency"]
+        # A trial that is stopped does not wait long for its last replies; and a connection with very many is closed.
+        assert node["asked"] - voted(node) <= 3 * HOT["concurrency"] + totals["lost_calls"]
         assert node["errors"] == 0
         if command == "set":
             assert carried_out - node["asked"] <= HOT["concurrency"]
