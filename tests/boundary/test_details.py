@@ -118,11 +118,12 @@ def test_votes_of_each_server_are_what_it_was_asked(three, request, strategy, ar
 def test_a_far_server_votes_late_and_decides_nothing(three, request):
     # A hold longer than the round trip: otherwise calls to the far server pile up until its connection is closed.
     fields = {"args": {"nodes": 3}, "keys": 1_000, "rtts": (0, 0, FAR_MS), "hold": fixed(2 * FAR_MS)}
-    near, _, far = run_for_grants(quorum_spec(three, request.node.name, "redlock", **fields), 60).nodes
+    near, second, far = run_for_grants(quorum_spec(three, request.node.name, "redlock", **fields), 60).nodes
     assert reply_us(far, 0.5) >= FAR_MS * 999 > reply_us(near, 0.5)
     assert far["late"] >= 0.9 * voted(far) > 0, "two near ones have decided by then"
     assert far["decided"] == 0
-    values_ns, _ = histograms.merged([near["validity_hdr"]])
+    assert near["decided"] + second["decided"] > 0
+    values_ns, _ = histograms.merged([near["validity_hdr"], second["validity_hdr"]])
     assert values_ns[-1] <= 10_000 * MS, "never more than the lease"
 
 
