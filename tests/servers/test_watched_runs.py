@@ -89,4 +89,4 @@ def test_the_votes_of_a_quorum_lock_are_there(run):
     nodes = of(run, "nodes", "redlock")
     assert list(nodes["server"]) == [1, 2, 3]
     assert (nodes["granted"] + nodes["refused"] + nodes["errors"] + nodes["unanswered"] == nodes["asked"]).all()
-    assert nodes["decided"].sum() == of(run, "trials", "redlock")["grants"].iloc[0]
+    assert 0 < nodes["decided"].sum() <= of(run, "trials", "redlock")["grants"].iloc[0]
