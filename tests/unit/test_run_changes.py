@@ -12,7 +12,7 @@ from support.comparisons import lock, run_of, unsafe
 
 import pybench
 from pybench.analysis.between_runs import Effect, Turn, compare_runs
-from pybench.analysis.between_runs.figures import FIGURES, RESPONSE, THROUGHPUT, change_figures
+from pybench.analysis.between_runs.figures import FIGURES, LIMIT, RESPONSE, THROUGHPUT, change_figures
 from pybench.analysis.between_runs.matching import match_cells
 from pybench.analysis.between_runs.settings import differences
 from pybench.records import Run
@@ -179,3 +179,13 @@ def test_runs_without_a_common_cell_say_so():
     assert "nothing to compare" in changes.headline
     assert (changes.only_old, changes.only_new) == (("0",), ("0",))
     assert replace(changes, cells=()).turns == []
+
+
+def test_limits_of_searches_are_compared_and_a_higher_one_is_faster():
+    old = [100.0, 103.0, 98.0, 101.0, 99.0]
+    runs = {
+        factor: tuple(pd.DataFrame({LIMIT: [one * by for one in old]}) for by in (1, factor)) for factor in (0.7, 1.4)
+    }
+    changed = change_figures(runs, None)
+    assert changed[1.4, LIMIT][1] is Effect.FASTER
+    assert changed[0.7, LIMIT][1] is Effect.SLOWER

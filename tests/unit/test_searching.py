@@ -23,8 +23,14 @@ MATRIX = matrix_from_options(strategy="mutex", hold="5ms", mode="curve(start=70/
 SLOT = Slot(1, CELL, 1, 1.0)
 SOUND = {
     **dict.fromkeys(SCHEMA.names),
-    "verdict": "SAFE", "violations": 0, "arrivals": 1_000, "drops": 0, "grants": 1_000, "status": "complete",
-    "send_delay_p99_us": 50.0, "longest_stall_ms": 0.0,
+    "verdict": "SAFE",
+    "violations": 0,
+    "arrivals": 1_000,
+    "drops": 0,
+    "grants": 1_000,
+    "status": "complete",
+    "send_delay_p99_us": 50.0,
+    "longest_stall_ms": 0.0,
 }
 
 
