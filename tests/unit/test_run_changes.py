@@ -183,9 +183,8 @@ def test_runs_without_a_common_cell_say_so():
 
 def test_limits_of_searches_are_compared_and_a_higher_one_is_faster():
     old = [100.0, 103.0, 98.0, 101.0, 99.0]
-    runs = {
-        factor: tuple(pd.DataFrame({LIMIT: [one * by for one in old]}) for by in (1, factor)) for factor in (0.7, 1.4)
-    }
+    frames = {factor: pd.DataFrame({LIMIT: [one * factor for one in old]}) for factor in (1.0, 0.7, 1.4)}
+    runs = {factor: (frames[1.0], frames[factor]) for factor in (0.7, 1.4)}
     changed = change_figures(runs, None)
     assert changed[1.4, LIMIT][1] is Effect.FASTER
     assert changed[0.7, LIMIT][1] is Effect.SLOWER
