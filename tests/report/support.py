@@ -138,7 +138,7 @@ def listed(point: Point) -> dict[str, Any]:
 def manifest(points: Sequence[Point], *, name: str, status: str, caught: bool, trials: int) -> dict[str, Any]:
     """A manifest with everything in it."""
     return {
-        "schema": 4,
+        "schema": 5,
         "status": status,
         "name": name,
         "started_at": "2026-03-14T09:26:53+00:00",
@@ -298,4 +298,4 @@ def violation(cell: str, trial: int, *, at_ms: float, leased: bool, **changed: i
         "first_fence": None, "second_fence": None, **changed,
     }  # fmt: skip
     sentence = violation_sentences.sentence(cast("Violation", fields))
-    return {"schema": 4, "cell": cell, "trial": trial, "sentence": sentence, **fields}
+    return {"schema": 5, "cell": cell, "trial": trial, "sentence": sentence, **fields}

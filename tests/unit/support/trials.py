@@ -150,7 +150,7 @@ def record(
 
 def manifest(**fields: object) -> dict[str, Any]:
     return {
-        "schema": 4,
+        "schema": 5,
         "status": "running",
         "name": "run",
         "started_at": "2026-01-01T12:00:00+00:00",
