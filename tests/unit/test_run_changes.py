@@ -13,7 +13,7 @@ from support.comparisons import lock, run_of, unsafe
 
 import pybench
 from pybench.analysis.between_runs import Effect, Turn, compare_runs
-from pybench.analysis.between_runs.figures import FIGURES, RESPONSE, THROUGHPUT, change_figures
+from pybench.analysis.between_runs.figures import FIGURES, LIMIT, RESPONSE, THROUGHPUT, change_figures
 from pybench.analysis.between_runs.matching import match_cells
 from pybench.analysis.between_runs.settings import differences
 from pybench.records import Run
@@ -188,7 +188,7 @@ def test_runs_and_folders_are_compared_from_python_and_give_a_frame():
     assert changes == pybench.compare(pybench.load(folder / "before"), pybench.load(folder / "after"))
     frame = changes.frame
     compared = [one for one in changes.cells if one.figures]
-    assert len(frame) == len(compared) * len(FIGURES) + len(changes.cells) - len(compared)
+    assert len(frame) == len(compared) * len(changes.figures) + len(changes.cells) - len(compared)
     for one in compared:
         change = one.figure(THROUGHPUT)
         row = frame[(frame["new_cell"] == one.new_cell) & (frame["figure"] == THROUGHPUT)].iloc[0]
@@ -198,3 +198,12 @@ def test_runs_and_folders_are_compared_from_python_and_give_a_frame():
     assert pd.isna(unsafe_row["ratio"])
     assert escape(changes.headline) in changes._repr_html_()
     assert changes._repr_html_().count("<tr>") == len(changes.cells)
+
+
+def test_limits_of_searches_are_compared_and_a_higher_one_is_faster():
+    old = [100.0, 103.0, 98.0, 101.0, 99.0]
+    frames = {factor: pd.DataFrame({LIMIT: [one * factor for one in old]}) for factor in (1.0, 0.7, 1.4)}
+    runs = {factor: (frames[1.0], frames[factor]) for factor in (0.7, 1.4)}
+    changed = change_figures(runs, None)
+    assert changed[1.4, LIMIT][1] is Effect.FASTER
+    assert changed[0.7, LIMIT][1] is Effect.SLOWER
