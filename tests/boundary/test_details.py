@@ -91,7 +91,7 @@ def test_refusals_are_those_of_each_client(make_spec):
 )
 def test_votes_of_each_server_are_what_it_was_asked(three, request, strategy, args):
     before = [read_figures(one).calls for one in three]
-    result = run_for_grants(quorum_spec(three, request.node.name, strategy, args=args), 60)
+    result = run_for_grants(quorum_spec(three, request.node.name, strategy, args=args, hold=fixed(2)), 60)
     totals = result.totals
     assert sum(map(voted, result.nodes)) > 60
     called = [read_figures(one).calls for one in three]
@@ -100,11 +100,12 @@ def test_votes_of_each_server_are_what_it_was_asked(three, request, strategy, ar
         # Who asks at the end of the window gets its reply after it; the script of a release is a call too.
         carried_out = now.get(command, 0) - was.get(command, 0)
         assert voted(node) <= min(node["asked"], carried_out)
-        # A trial that is stopped does not wait long for its last replies; and a connection with very many is closed.
-        assert node["asked"] - voted(node) <= 3 * HOT["concurrency"] + totals["lost_calls"]
+        # A trial that is stopped does not wait long for its last replies. Where a server stands still, its connections
+        # fill up and are closed, and then calls to it do not even leave.
+        assert node["asked"] - voted(node) <= 3 * HOT["concurrency"] or totals["reconnects"]
         assert node["errors"] == 0
         if command == "set":
-            assert carried_out - node["asked"] <= HOT["concurrency"]
+            assert carried_out - node["asked"] <= 3 * HOT["concurrency"]
     if strategy in ("redlock", "multilock") and not args.get("fanout"):
         attempts = {node["asked"] for node in result.nodes}
         assert all(abs(asked - totals["attempts"]) <= HOT["concurrency"] for asked in attempts)
