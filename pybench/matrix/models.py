@@ -7,6 +7,7 @@ at most `MOST_CELLS` cells. The plan refuses valid cells that cannot be measured
 from __future__ import annotations
 
 import re
+from operator import attrgetter
 from types import GenericAlias
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -16,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     PlainValidator,
     StringConstraints,
     TypeAdapter,
@@ -132,7 +134,12 @@ class Matrix(BaseModel):
         description="The length of the measured window of one trial.",
         json_schema_extra={"default": format_duration(2 * S)},
     )
-    warmup: Annotated[Warmup, PlainValidator(reads(Warmup.parse)), WithJsonSchema(_WARMUP_SCHEMA)] = Field(
+    warmup: Annotated[
+        Warmup,
+        PlainValidator(reads(Warmup.parse)),
+        PlainSerializer(attrgetter("text"), return_type=str),
+        WithJsonSchema(_WARMUP_SCHEMA),
+    ] = Field(
         default_factory=lambda: Warmup(500 * MS),
         description="The length of the warm-up before the window, or `steady`: until the figures are steady. "
         "Violations in the warm-up count.",

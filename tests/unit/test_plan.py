@@ -353,6 +353,7 @@ def test_what_speaks_of_no_cell_is_noted():
         ("postgres-locks", 27, 150),
         ("regions", 9, 60),
         ("stages", 3, 120),
+        ("limit", 3, 330),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):
@@ -376,5 +377,6 @@ def test_every_example_is_planned_by_a_test():
         "postgres-locks",
         "regions",
         "stages",
+        "limit",
     }
     assert {path.stem for path in Path("examples").glob("*.yaml")} == known
