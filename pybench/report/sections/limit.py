@@ -28,7 +28,7 @@ WIDE = 20.0
 """Rates that differ by more than this factor are drawn on a logarithmic axis."""
 _RATE = Format.RATE.text
 LEDE = (
-    "The limit is the highest rate of arrivals that a lock sustained in three confirmations: at least 98 % were "
+    "The limit is the highest rate of arrivals that a lock sustained in three confirmations: at least 98\u00a0% were "
     "granted, waits did not grow, every threshold held, no grant was unsafe, and the load generator kept its schedule."
 )
 KNEE = (
