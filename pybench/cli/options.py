@@ -34,7 +34,7 @@ def _scheduled(metavar: str, help_: str, default: str) -> Any:  # noqa: ANN401 -
 MatrixArgument = Annotated[Path | None, typer.Argument(metavar="MATRIX", help="The matrix, a YAML file.")]
 Trials = Annotated[str | None, _scheduled("N", "Trials per cell.", "5")]
 Duration = Annotated[str | None, _scheduled("TIME", "Measured time of each trial.", "2s")]
-Warmup = Annotated[str | None, _scheduled("TIME", "Warm-up before the measured time, or steady.", "500ms")]
+Warmup = Annotated[str | None, _scheduled("TIME", "Length of the warm-up, or `steady`.", "500ms")]
 Seed = Annotated[str | None, _scheduled("N", "Same seed: same keys, holds and order.", "1")]
 Quick = Annotated[
     bool,

@@ -25,7 +25,7 @@ FAILURES = ("refused", "timeouts", "errors", "unknown")
 """The counters of acquires that ended without a grant."""
 
 ONLY_AT_THE_END = (
-    *("began_ns", "window_ns", "contended_grants", "lease_freed_grants", "overtakes"),
+    *("began_ns", "window_start_ns", "window_ns", "contended_grants", "lease_freed_grants", "overtakes"),
     *("longest_stall_ns", "longest_streak", "longest_wait_ns"),
 )
 """Totals of a trial that no drain brings."""

@@ -90,7 +90,7 @@ def test_a_run_gives_a_ranked_table_a_folder_and_a_report(finished: tuple[Path, 
 def test_json_is_one_object_with_the_whole_run_and_nothing_else_is_on_stdout(pybench: Pybench, tmp_path: Path):
     answer = pybench("run", *SMALL, "--out", "folder", "--json")
     said = json.loads(answer.out)
-    assert list(said) == ["schema", "run", "headline", "exit_code", "thresholds", "comparison", "cells"]
+    assert list(said) == ["schema", "run", "headline", "exit_code", "thresholds", "comparison", "limits", "cells"]
     assert said["exit_code"] == answer.code
     assert said["run"]["folder"] == str(tmp_path / "folder")
     assert said["headline"].startswith("Take mutex: no other lock of this run is ranked; mutex gives ")

@@ -113,6 +113,7 @@ def test_one_choice_is_followed_by_all_sections_and_a_reset_ends_it(page, addres
     assert heads == ["lock", "clients 16"] * 2 + ["lock", "keys 1", "keys 1,000"]
     assert page.locator(".legend .chip:visible").all_text_contents() == ["naive", "mutex"]
     page.locator("#latency details.data summary").click()
+    page.locator("#latency details.data tbody tr:visible").nth(3).wait_for()
     assert page.locator("#latency details.data tbody tr:visible").count() == 4
     assert page.locator("#violations details:visible").count() == 1
     assert "lock=mutex&lock=naive&concurrency=16" in page.url

@@ -353,7 +353,7 @@ def test_what_speaks_of_no_cell_is_noted():
         ("postgres-locks", 27, 150),
         ("regions", 9, 60),
         ("stages", 3, 120),
-        ("limit", 3, 330),
+        ("limit", 3, 450),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):

@@ -88,7 +88,7 @@ impl Recorder {
     /// Begins a warm-up until steady, before a window of `duration`.
     pub(crate) fn warm_up(&mut self, began: Nanos, duration: Nanos) {
         self.timeline.begin(began);
-        self.window.turns_at = self.timeline.next_step();
+        self.window.turn(self.timeline.next_step());
         self.window.end = Nanos::NEVER;
         self.warm_up = Some(WarmUp { began, duration });
     }
@@ -117,7 +117,7 @@ impl Recorder {
         }
         let (start, end) = self.control.window();
         if start == Nanos::NEVER {
-            self.window.turns_at = self.timeline.next_step();
+            self.window.turn(self.timeline.next_step());
             return false;
         }
         debug_assert!(end == start.after(duration), "all threads have the same window");

@@ -86,11 +86,16 @@ impl Window {
     pub(super) fn expect(&mut self, start: Nanos, end: Nanos) {
         self.start = start;
         self.end = end;
-        (self.turns_at, self.looks_at) = (start, start);
+        self.turn(start);
+    }
+
+    /// At `at` is the next thing to do, also for the steps of the commands.
+    pub(super) fn turn(&mut self, at: Nanos) {
+        (self.turns_at, self.looks_at) = (at, at);
     }
 
     pub(super) fn close(&mut self, end: Nanos) {
-        (self.turns_at, self.looks_at) = (Nanos::NEVER, Nanos::NEVER);
+        self.turn(Nanos::NEVER);
         self.end = end;
         self.length = end.since(self.start);
     }
@@ -249,7 +254,7 @@ impl Recorder {
     pub(crate) fn open(&mut self, start: Nanos, end: Nanos) {
         self.counting = true;
         self.window.expect(start, end);
-        (self.window.turns_at, self.window.looks_at) = (Nanos::NEVER, Nanos::NEVER);
+        self.window.turn(Nanos::NEVER);
     }
 
     /// The window is still to come.
