@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from pybench import _core
-    from pybench.running.watch import Finished, Slot, Watch
+    from pybench.running.watch import Finished, Running, Slot, Watch
 
 REFRESHES_PER_S = 4
 LAST_SHOWN = 6
@@ -64,7 +63,7 @@ class PlainLines:
         about = wall_time(self.clock.left_s())
         say(f"{name}: {plural(len(left), 'trial')}, about {about}, into {shown_path(folder)}")
 
-    def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
+    def trial_begins(self, slot: Slot, trial: Running) -> None:
         """Note when the trial began, for the time that is left."""
         self.clock.begin(slot)
 
@@ -135,7 +134,7 @@ class LiveView:
         self.name = ""
         self.labels: Mapping[str, str] = {}
         self.running: Slot | None = None
-        self.trial: _core.Trial | None = None
+        self.trial: Running | None = None
         self.last: deque[tuple[Slot, Finished]] = deque(maxlen=LAST_SHOWN)
         self.live = Live(
             console=console, get_renderable=self.picture, refresh_per_second=REFRESHES_PER_S, transient=True
@@ -146,17 +145,12 @@ class LiveView:
     ) -> None:
         """Print what will run, and into which folder."""
         with self.lock:
-            self.name, self.total, self.done, self.clock = (
-                name,
-                total,
-                total - len(left),
-                clock_of(left, total, overhead_s),
-            )
-            self.labels = labels_of(left)
+            self.name, self.total, self.done, self.labels = name, total, total - len(left), labels_of(left)
+            self.clock = clock_of(left, total, overhead_s)
         self._print(f"{name}: {plural(len(left), 'trial')}, into {shown_path(folder)}")
         self.live.start()
 
-    def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
+    def trial_begins(self, slot: Slot, trial: Running) -> None:
         """Show the trial as the running one."""
         with self.lock:
             self.running, self.trial = slot, trial

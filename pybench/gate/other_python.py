@@ -22,13 +22,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pybench import _core
 from pybench.errors import InputError, PybenchError
 from pybench.gate.hand_over import MODULE, NUMBER, request
 from pybench.masking import without
 from pybench.records.parts import TrialPart
+from pybench.running.watch import Progress
 
 if TYPE_CHECKING:
     from pybench.core_specs import TrialSpec
@@ -43,19 +44,6 @@ PARTING_S = 20.0
 """After an interrupt: what clients may take to finish."""
 _MISSING = re.compile(r"No module named '?(pybench[\w.]*)'?")
 UPGRADE = "install a pybench with `pybench gate` into it, or give another base"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What is known of a trial in another process while it runs."""
-
-    phase: Literal["measuring"] = "measuring"
-    elapsed_ns: int = 0
-    grants: int = 0
-    grants_per_s: float = 0.0
-    p99_ns: int = 0
-    errors: int = 0
-    reconnects: int = 0
 
 
 @dataclass(frozen=True, slots=True)

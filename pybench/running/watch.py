@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from pybench import _core
@@ -53,6 +53,26 @@ class Finished:
     """The result of a search in words; empty for other trials."""
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is known of a running trial whose counts are in another process, with the fields of `_core.Progress`."""
+
+    phase: Literal["measuring"] = "measuring"
+    elapsed_ns: int = 0
+    grants: int = 0
+    grants_per_s: float = 0.0
+    p99_ns: int = 0
+    errors: int = 0
+    reconnects: int = 0
+
+
+class Running(Protocol):
+    """A trial that is about to run or runs: one of the core, or one in another process."""
+
+    def progress(self) -> _core.Progress | Progress:
+        """How far it is; from any thread."""
+
+
 class Watch(Protocol):
     """A watcher of a run."""
 
@@ -64,7 +84,7 @@ class Watch(Protocol):
         Each trial of the earlier part took `overhead_s` seconds beyond its planned time; None where that is unknown.
         """
 
-    def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
+    def trial_begins(self, slot: Slot, trial: Running) -> None:
         """`trial` is about to run."""
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
@@ -85,7 +105,7 @@ class Silent:
     ) -> None:
         """See `Watch`."""
 
-    def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
+    def trial_begins(self, slot: Slot, trial: Running) -> None:
         """See `Watch`."""
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:

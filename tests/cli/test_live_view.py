@@ -7,7 +7,6 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pexpect
 import pyte
@@ -17,7 +16,7 @@ from rich.console import Console
 
 from pybench.analysis.verdicts import Verdict
 from pybench.cli.live import LiveView, PlainLines, labels_of, line_of
-from pybench.running.watch import Finished, Slot
+from pybench.running.watch import Finished, Progress, Slot
 from tests.unit.support.trials import cell as cell_of
 
 
@@ -35,12 +34,10 @@ def test_a_verdict_that_is_the_probes_says_so():
 
 
 class Running:
-    """What the view reads of a trial that runs; the core's own is read in test_terminal.py."""
+    """A trial that runs; the core's own is read in test_terminal.py."""
 
-    def progress(self) -> SimpleNamespace:
-        return SimpleNamespace(
-            phase="measuring", elapsed_ns=1_200_000_000, grants_per_s=20_900.0, p99_ns=1_250_000, errors=3, reconnects=0
-        )
+    def progress(self) -> Progress:
+        return Progress(elapsed_ns=1_200_000_000, grants_per_s=20_900.0, p99_ns=1_250_000, errors=3)
 
 
 def screen_of(output: str, columns: int = 80) -> list[str]:
@@ -53,9 +50,9 @@ def test_the_view_shows_the_cell_its_figures_of_now_and_the_time_left():
     out = io.StringIO()
     view = LiveView(Console(file=out, force_terminal=True, width=80, color_system="standard"))
     view.run_begins("quickstart", Path("results/quickstart"), [slot(1), slot(2)], total=2)
-    view.trial_begins(slot(1), Running())  # type: ignore[arg-type]
+    view.trial_begins(slot(1), Running())
     view.trial_ends(slot(1), finished())
-    view.trial_begins(slot(2), Running())  # type: ignore[arg-type]
+    view.trial_begins(slot(2), Running())
     time.sleep(0.6)
     shown = screen_of(out.getvalue())
     view.run_ends()
@@ -69,7 +66,7 @@ def test_the_view_never_takes_more_than_its_lines_on_a_narrow_terminal(columns: 
     out = io.StringIO()
     view = LiveView(Console(file=out, force_terminal=True, width=columns, height=24))
     view.run_begins("q", Path("r"), [slot(1, cell="redlock(nodes=5) concurrency=64 hold=lognormal(2ms, 0.8)")], total=1)
-    view.trial_begins(slot(1), Running())  # type: ignore[arg-type]
+    view.trial_begins(slot(1), Running())
     lines = view.console.render_lines(view.picture(), pad=False)
     view.run_ends()
     assert len(lines) == 3
@@ -82,7 +79,7 @@ def test_the_view_is_never_as_high_as_the_terminal_and_keeps_its_bar_longest(row
     view = LiveView(Console(file=io.StringIO(), force_terminal=True, width=80, height=rows))
     view.run_begins("q", Path("r"), [slot(number) for number in range(1, 10)], total=9)
     for number in range(1, 9):
-        view.trial_begins(slot(number), Running())  # type: ignore[arg-type]
+        view.trial_begins(slot(number), Running())
         view.trial_ends(slot(number), finished())
     lines = ["".join(segment.text for segment in line) for line in view.console.render_lines(view.picture())]
     view.run_ends()
@@ -131,7 +128,7 @@ def test_the_end_leaves_nothing_of_the_view_on_the_terminal():
     out = io.StringIO()
     view = LiveView(Console(file=out, force_terminal=True, width=80))
     view.run_begins("quickstart", Path("results/quickstart"), [slot(1)], total=1)
-    view.trial_begins(slot(1), Running())  # type: ignore[arg-type]
+    view.trial_begins(slot(1), Running())
     time.sleep(0.3)
     view.run_ends()
     view.run_ends()
@@ -142,7 +139,7 @@ def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.Capt
     lines = PlainLines()
     lines.run_begins("quickstart", Path("results/quickstart"), [slot(1), slot(2)], total=2)
     for number in (1, 2):
-        lines.trial_begins(slot(number), Running())  # type: ignore[arg-type]
+        lines.trial_begins(slot(number), Running())
         lines.trial_ends(slot(number), finished())
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -160,7 +157,7 @@ def test_without_a_terminal_a_long_run_says_after_each_tenth_how_long_it_still_t
     slots = [slot(number, seconds=60) for number in range(5, 41)]
     lines.run_begins("long", Path("results/long"), slots, total=40, overhead_s=0.0)
     for each in slots[:4]:
-        lines.trial_begins(each, Running())  # type: ignore[arg-type]
+        lines.trial_begins(each, Running())
         lines.trial_ends(each, finished())
     told = [line for line in capsys.readouterr().err.splitlines() if "left" in line]
     assert len(told) == 1

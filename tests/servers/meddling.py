@@ -6,8 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from pybench import _core
-from pybench.running.watch import Finished, Silent, Slot
+from pybench.running.watch import Finished, Running, Silent, Slot
 
 
 class Meddler(Silent):
@@ -20,7 +19,7 @@ class Meddler(Silent):
         self._thread: threading.Thread | None = None
         self._is_done = False
 
-    def trial_begins(self, slot: Slot, trial: _core.Trial) -> None:
+    def trial_begins(self, slot: Slot, trial: Running) -> None:
         if slot.number == self._number:
             self._thread = threading.Thread(target=self._meddle, args=(trial,))
             self._thread.start()
@@ -39,7 +38,7 @@ class Meddler(Silent):
             self._thread.join()
             assert self._is_done, "what was to be done failed"
 
-    def _meddle(self, trial: _core.Trial) -> None:
+    def _meddle(self, trial: Running) -> None:
         while trial.progress().phase in ("connecting", "warmup"):
             time.sleep(0.001)
         self._act()
