@@ -5,14 +5,13 @@ Columns that do not fit are dropped from the right and named below the table.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.between_runs import Effect, Turn
 from pybench.analysis.between_runs.figures import THROUGHPUT
 from pybench.cli.fitted_table import Column, print_with_notes, say
-from pybench.cli.output import data_console
+from pybench.cli.output import data_console, printed
 from pybench.numbers import NOT_AVAILABLE
 from pybench.report.changes_words import about, cell_effect, notes, ratio_text, short_ratio, turn_sentence, written
 
@@ -37,9 +36,7 @@ def changes_text(changes: RunChanges, old: Run, new: Run) -> str:
         say(console, f"- {turn_sentence(turned)}", style="red" if turned.turn is Turn.REGRESSION else "")
     columns = _columns(changes) if changes.cells else []
     print_with_notes(console, changes.cells, columns, lambda one: _STYLES.get(one.effect, ""), notes(changes))
-    text = console.file
-    assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
-    return text.getvalue()
+    return printed(console)
 
 
 def say_differences(console: Console, changes: RunChanges) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,10 +9,9 @@ from pybench.analysis.between_runs.figures import FIGURES
 from pybench.analysis.gating import Finding
 from pybench.cli.changes_table import say_differences
 from pybench.cli.fitted_table import Column, print_with_notes, say
-from pybench.cli.output import data_console
-from pybench.numbers import NOT_AVAILABLE
-from pybench.report.changes_words import about, short_ratio, written
-from pybench.report.gate_words import excluded, interval, noise, notes, sentence
+from pybench.cli.output import data_console, printed
+from pybench.report.changes_words import about, short_ratio
+from pybench.report.gate_words import excluded, interval, noise, notes, sentence, title, values
 
 if TYPE_CHECKING:
     from pybench.analysis.between_runs.gate_answer import GateAnswer, GateCell
@@ -32,46 +30,33 @@ def gate_text(answer: GateAnswer, base: Run, head: Run) -> str:
         say(console, f"- {sentence(one)}", style="red")
     columns = _columns(answer.cells) if answer.cells else []
     print_with_notes(console, answer.cells, columns, _style, notes(answer))
-    text = console.file
-    assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
-    return text.getvalue()
+    return printed(console)
 
 
 def _columns(cells: Sequence[GateCell]) -> list[Column[GateCell]]:
-    def deciding(which: str) -> Callable[[GateCell], str]:
-        def of(one: GateCell) -> str:
-            change = one.change.figure(one.change.deciding)
-            return NOT_AVAILABLE if change is None else written(change, getattr(change, which))
-
-        return of
-
-    titles = list(dict.fromkeys(_title(one) for one in cells))
+    titles = list(dict.fromkeys(title(one) for one in cells))
     figure = titles[0] if len(titles) == 1 else "figure"
     return [
         Column("lock", lambda one: one.change.lock, left=True, is_kept=True),
         *([Column("load", _load, left=True, is_kept=True)] if any(_load(one) for one in cells) else []),
         Column("result", lambda one: one.word, left=True, is_kept=True),
-        *([Column("by", _title, left=True)] if len(titles) > 1 else []),
+        *([Column("by", title, left=True)] if len(titles) > 1 else []),
         Column("head / base", lambda one: interval(one.first)),
         Column("slower by at most", lambda one: excluded(one.first)),
         *([Column("confirming round", lambda one: interval(one.second))] if any(one.second for one in cells) else []),
         Column("noise", lambda one: noise(one.first)),
-        Column(f"base {figure}", deciding("old")),
-        Column(f"head {figure}", deciding("new")),
-        *(
-            Column(of.title, lambda one, column=of.column: short_ratio(one.change.figure(column)), left=True)  # type: ignore[misc]
-            for of in FIGURES
-            if titles != [of.title]
-        ),
+        Column(f"base {figure}", lambda one: values(one)[0]),
+        Column(f"head {figure}", lambda one: values(one)[1]),
+        *(Column(of.title, _ratio(of.column), left=True) for of in FIGURES if titles != [of.title]),
     ]
+
+
+def _ratio(column: str) -> Callable[[GateCell], str]:
+    return lambda one: short_ratio(one.change.figure(column))
 
 
 def _load(one: GateCell) -> str:
     return one.change.load
-
-
-def _title(one: GateCell) -> str:
-    return next(figure.title for figure in FIGURES if figure.column == one.change.deciding)
 
 
 def _style(one: GateCell) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from shlex import quote
@@ -17,6 +16,7 @@ from pybench.cli.output import (
     data_console,
     data_json,
     is_unbounded,
+    printed,
     say,
     shown_path,
     stderr_console,
@@ -182,9 +182,7 @@ def table_text(run: Run, view: View) -> str:
             console.print(row, soft_wrap=True)
         for row in curve_lines(view):
             console.print(row, soft_wrap=True)
-    text = console.file
-    assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
-    return text.getvalue()
+    return printed(console)
 
 
 def _head(run: Run) -> Iterator[str]:

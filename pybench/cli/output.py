@@ -89,7 +89,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def data_console() -> Console:
-    """A console that collects text for `data`: as wide as stdout, and styled if stdout is a terminal."""
+    """A console that collects text for `data`, see `printed`: as wide as stdout, and styled if it is a terminal."""
     from rich.console import Console
 
     real = Console(highlight=False, emoji=False, markup=False, width=_columns())
@@ -101,6 +101,13 @@ def data_console() -> Console:
         emoji=False,
         markup=False,
     )
+
+
+def printed(console: Console) -> str:
+    """All that was printed to a `data_console`."""
+    text = console.file
+    assert isinstance(text, io.StringIO), "a console of data keeps what is printed"
+    return text.getvalue()
 
 
 UNBOUNDED = 10_000

@@ -14,6 +14,7 @@ from pybench.report import run_facts
 
 if TYPE_CHECKING:
     from pybench.analysis.between_runs import CellChange, FigureChange, RunChanges
+    from pybench.analysis.significance import Ratio
     from pybench.records import Run
 
 RATIOS = "Ratios are the new figure divided by the old one, by geometric means over trials; figures are medians."
@@ -42,8 +43,12 @@ def written(change: FigureChange, value: float | None) -> str:
 
 
 def ratio_text(change: FigureChange) -> str:
-    """The ratio with its interval: "0.93 [0.89 .. 0.97]"; n/a where there are too few trials."""
-    ratio = change.ratio
+    """The ratio with its interval; n/a where there are too few trials."""
+    return interval(change.ratio)
+
+
+def interval(ratio: Ratio | None) -> str:
+    """A ratio with its interval: "0.93 [0.89 .. 0.97]"."""
     if ratio is None:
         return NOT_AVAILABLE
     return f"{digits(ratio.value, 3)} [{digits(ratio.low, 3)} .. {digits(ratio.high, 3)}]"

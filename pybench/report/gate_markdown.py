@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybench.analysis.between_runs.gate_answer import Outcome
-from pybench.numbers import NOT_AVAILABLE, plural
+from pybench.numbers import plural
 from pybench.report import gate_words
 from pybench.report.changes_markdown import SHOWN_ROWS, differences
-from pybench.report.changes_words import about, written
+from pybench.report.changes_words import about
 from pybench.report.job_summary import thresholds
 from pybench.report.markdown import plain, table_row
 
@@ -50,8 +50,6 @@ def _table(answer: GateAnswer) -> str:
 
 
 def _row(one: GateCell) -> list[str]:
-    change = one.change.figure(one.change.deciding)
-    values = [NOT_AVAILABLE] * 2 if change is None else [written(change, change.old), written(change, change.new)]
     return [
         one.change.lock,
         one.change.load,
@@ -61,5 +59,5 @@ def _row(one: GateCell) -> list[str]:
         gate_words.interval(one.second),
         gate_words.excluded(one.first),
         gate_words.noise(one.first),
-        *values,
+        *gate_words.values(one),
     ]

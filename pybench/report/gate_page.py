@@ -9,7 +9,6 @@ from markupsafe import Markup
 from pybench.analysis.gating import Finding
 from pybench.report import changes_page, gate_words, run_facts
 from pybench.report.both_runs import both
-from pybench.report.changes_words import written
 from pybench.report.html import fill
 from pybench.report.page import Head, assemble, rendered_charts
 from pybench.report.section import Section
@@ -55,7 +54,7 @@ def build(answer: GateAnswer, base: Run, head: Run) -> str:
 
 def _row(one: GateCell) -> dict[str, object]:
     change = one.change.figure(one.change.deciding)
-    values = ["n/a", "n/a"] if change is None else [written(change, change.old), written(change, change.new)]
+    base, head = gate_words.values(one)
     title = gate_words.title(one)
     return {
         "change": one.change,
@@ -66,8 +65,8 @@ def _row(one: GateCell) -> dict[str, object]:
             (gate_words.interval(one.second), _ratio(one.second)),
             (gate_words.excluded(one.first), "" if one.first is None else one.first.excluded),
             (gate_words.noise(one.first), "" if one.first is None else one.first.noise),
-            (f"{values[0]} {title}", "" if change is None else change.old),
-            (f"{values[1]} {title}", "" if change is None else change.new),
+            (f"{base} {title}", "" if change is None else change.old),
+            (f"{head} {title}", "" if change is None else change.new),
         ],
     }
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybench.analysis.between_runs import Turn
-from pybench.analysis.gating import ENOUGH_BLOCKS, Finding, Judged
+from pybench.analysis.gating import BY_COLUMN, ENOUGH_BLOCKS, Finding, Judged
 from pybench.formats import digits
 from pybench.numbers import NOT_AVAILABLE, plural
-from pybench.report.changes_words import listed, turn_sentence
+from pybench.report import changes_words
+from pybench.report.changes_words import listed, turn_sentence, written
 
 if TYPE_CHECKING:
     from pybench.analysis.between_runs.gate_answer import GateAnswer, GateCell
@@ -27,10 +28,7 @@ def percent(share: float) -> str:
 
 def interval(judged: Judged | None) -> str:
     """The ratio of a round with its interval: "0.93 [0.89 .. 0.97]"."""
-    if judged is None:
-        return NOT_AVAILABLE
-    ratio = judged.ratio
-    return f"{digits(ratio.value, 3)} [{digits(ratio.low, 3)} .. {digits(ratio.high, 3)}]"
+    return changes_words.interval(None if judged is None else judged.ratio)
 
 
 def noise(judged: Judged | None) -> str:
@@ -72,8 +70,13 @@ def sentence(cell: GateCell) -> str:
 
 def title(cell: GateCell) -> str:
     """The figure that decides."""
+    return BY_COLUMN[cell.change.deciding].title
+
+
+def values(cell: GateCell) -> tuple[str, str]:
+    """That figure of base and head."""
     found = cell.change.figure(cell.change.deciding)
-    return "speed" if found is None else found.figure.title
+    return (NOT_AVAILABLE, NOT_AVAILABLE) if found is None else (written(found, found.old), written(found, found.new))
 
 
 def notes(answer: GateAnswer) -> list[str]:
