@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pybench.analysis.between_runs.figures import FIGURES
 from pybench.analysis.gating import Finding
 from pybench.cli.changes_table import say_differences
 from pybench.cli.fitted_table import Column, print_with_notes, say
@@ -28,12 +27,13 @@ def gate_text(answer: GateAnswer, base: Run, head: Run) -> str:
     say(console, answer.headline, style="bold")
     for one in answer.regressions:
         say(console, f"- {sentence(one)}", style="red")
-    columns = _columns(answer.cells) if answer.cells else []
+    columns = _columns(answer) if answer.cells else []
     print_with_notes(console, answer.cells, columns, _style, notes(answer))
     return printed(console)
 
 
-def _columns(cells: Sequence[GateCell]) -> list[Column[GateCell]]:
+def _columns(answer: GateAnswer) -> list[Column[GateCell]]:
+    cells = answer.cells
     titles = list(dict.fromkeys(title(one) for one in cells))
     figure = titles[0] if len(titles) == 1 else "figure"
     return [
@@ -47,7 +47,7 @@ def _columns(cells: Sequence[GateCell]) -> list[Column[GateCell]]:
         Column("noise", lambda one: noise(one.first)),
         Column(f"base {figure}", lambda one: values(one)[0]),
         Column(f"head {figure}", lambda one: values(one)[1]),
-        *(Column(of.title, _ratio(of.column), left=True) for of in FIGURES if titles != [of.title]),
+        *(Column(of.title, _ratio(of.column), left=True) for of in answer.changes.figures if titles != [of.title]),
     ]
 
 

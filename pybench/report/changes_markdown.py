@@ -28,7 +28,7 @@ def build(changes: RunChanges, old: Run, new: Run) -> str:
     if len(changes.cells) > SHOWN_ROWS:
         parts.append(f"{plural(len(changes.cells) - SHOWN_ROWS, 'further cell')} not shown.")
     parts.append(plain(" ".join(notes(changes))))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def differences(changes: RunChanges, names: tuple[str, str] = ("old", "new")) -> list[str]:

@@ -32,7 +32,7 @@ def build(answer: GateAnswer, base: Run, head: Run) -> str:
     parts.append(f"Base: {plain(about(base))}.\nHead: {plain(about(head))}.")
     parts += differences(answer.changes, ("base", "head"))
     parts.append(plain(" ".join(gate_words.notes(answer))))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def undecided(name: str, reason: str) -> str:
