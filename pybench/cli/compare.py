@@ -19,7 +19,9 @@ New = Annotated[Path, typer.Argument(metavar="NEW", help="The run folder that ma
 Band = Annotated[
     str | None,
     typer.Option(
-        "--band", metavar="PERCENT", help="Differences up to this share are none; 2% to 100% by figure if not given."
+        "--band",
+        metavar="PERCENT",
+        help="Differences up to this share do not count; 2% to 100% by figure if not given.",
     ),
 ]
 Markdown = Annotated[Path | None, typer.Option("--md", metavar="FILE", help="Also write the comparison as Markdown.")]

@@ -39,32 +39,43 @@ Head = Annotated[
 BasePython = Annotated[
     Path | None, _of_base("VENV", "The base is the pybench of this environment: its folder, or its python.")
 ]
-BaseRedis = Annotated[list[str] | None, _of_base("URL", "The base is this Redis server. Repeat it as --redis.")]
+BaseRedis = Annotated[
+    list[str] | None, _of_base("URL", "The base is this Redis server. Repeat the option for multi-server locks.")
+]
 BasePostgres = Annotated[list[str] | None, _of_base("URL", "The base is this database.")]
 Trials = Annotated[
     str | None,
-    _scheduled(
-        "N", "Blocks of each round, with 3 trials a cell.  [default: 28 to 68, the more the more cells there are]"
-    ),
+    _scheduled("N", "Blocks of each round, of 3 trials of each cell.  [default: 28 for one cell, more for more cells]"),
 ]
 Duration = Annotated[str | None, _scheduled("TIME", "Measured time of each trial.  [default: the matrix's]")]
 Warmup = Annotated[str | None, _scheduled("TIME", "Warm-up before the measured time.  [default: the matrix's]")]
 Seed = Annotated[str | None, _scheduled("N", "Same seed: same keys, holds and order.  [default: the matrix's]")]
 Band = Annotated[
-    str | None, _scheduled("PERCENT", "Slowdowns up to this share are none.  [default: 3% for grants/s, 10% for p99]")
+    str | None,
+    _scheduled("PERCENT", "Slowdowns up to this share do not count.  [default: 3% for grants/s, 10% for p99]"),
 ]
 JustPlan = Annotated[
-    bool, typer.Option("--plan", rich_help_panel="Schedule", help="Only say how many trials it takes, and how long.")
+    bool,
+    typer.Option(
+        "--plan",
+        rich_help_panel="Schedule",
+        help="Only say how many trials it takes, how long, and which slowdown it finds.",
+    ),
 ]
 Out = Annotated[
     Path | None, _output("DIR", "Folder for the run folders of both sides.  [default: results/NAME-gate-TIME]")
 ]
-Markdown = Annotated[Path | None, typer.Option("--md", metavar="FILE", rich_help_panel="Record", help="As Markdown.")]
+Markdown = Annotated[
+    Path | None,
+    typer.Option("--md", metavar="FILE", rich_help_panel="Record", help="Also write the answer as Markdown."),
+]
 Html = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", rich_help_panel="Record", help="As a page with the charts of both sides."),
+    typer.Option(
+        "--html", metavar="FILE", rich_help_panel="Record", help="Also write a page with the charts of both sides."
+    ),
 ]
-Junit = Annotated[Path | None, _output("FILE", "As JUnit XML: a case a cell, and a case a threshold.")]
+Junit = Annotated[Path | None, _output("FILE", "Also write JUnit XML: a case for each cell and each threshold.")]
 
 
 def gate(
@@ -94,11 +105,11 @@ def gate(
     """Fail if a lock became slower or unsafe: for CI.
 
     Measures the base and the head in turn, block by block, on this machine. The head is the matrix of BASE, by this
-    pybench, on the servers of the matrix. The base differs in one thing: another environment, another server, or with
-    --head another matrix.
+    pybench, on the servers of the matrix. The base differs in what you name: another environment, another server, or
+    with --head another matrix.
 
-    Exits 11 on a regression: a lock that is unsafe and was not, or one that is slower in a first round of trials and
-    in a confirming round. Exits 21 if it can't tell, as without a base.
+    Exits 11 on a regression: a lock became unsafe, or it is slower in a first round of trials and again in a
+    confirming round. Exits 21 if it can't tell, for example without a base.
     """
     from pybench.cli import gate_plan
     from pybench.cli.compare import share
