@@ -25,19 +25,22 @@ def show(sides: Sides, band: float | None, base: Path, *, as_json: bool) -> int:
 
 
 def _lines(forecast: Forecast) -> list[str]:
+    from pybench.analysis.gating import ENOUGH_BLOCKS
     from pybench.cli.figures import wall_time
-    from pybench.matrix.durations import format_duration
+    from pybench.cli.plan import times_of
     from pybench.numbers import plural
     from pybench.report.gate_words import percent
 
     matrix, trials = forecast.matrix, f"{forecast.trials:,}"
     lines = [
-        f"{matrix.name}: a gate of {plural(forecast.cells, 'cell')}, {plural(forecast.blocks, 'block')} of 3 trials a "
-        f"cell, each of {format_duration(matrix.duration_ns)} after {format_duration(matrix.warmup_ns)} of warm-up",
-        f"trials: {trials}, and at most {trials} more that confirm",
+        f"{matrix.name}: a gate of {plural(len(forecast.cells), 'cell')}, {plural(forecast.blocks, 'block')} of 3 "
+        f"trials a cell, each of {times_of(matrix, forecast.cells)}",
+        f"trials: {trials}, and at most {trials} more in the confirming round",
         f"time: about {wall_time(forecast.seconds)}, with the confirming round at most "
         f"{wall_time(forecast.seconds + forecast.confirming_seconds)}",
-        "slowdowns found in 9 of 10 jobs:",
+        "slowdowns found in 9 of 10 jobs:"
+        if forecast.least
+        else f"slowdowns found: none with so few blocks; at least {ENOUGH_BLOCKS} are needed",
     ]
     for spread, column, least in forecast.least:
         what = "as in the trials of BASE" if spread == forecast.measured else "in a block"
@@ -48,7 +51,7 @@ def _lines(forecast: Forecast) -> list[str]:
 def _object(forecast: Forecast) -> dict[str, Any]:
     return {
         "name": forecast.matrix.name,
-        "cells": forecast.cells,
+        "cells": len(forecast.cells),
         "blocks": forecast.blocks,
         "trials": forecast.trials,
         "confirming_trials": forecast.trials,

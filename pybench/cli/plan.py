@@ -65,15 +65,10 @@ def _try_locks(matrix: Matrix, *, as_json: bool) -> None:
 def lines_of(plan: Plan) -> list[str]:
     """The plan as `pybench plan` prints it."""
     from pybench.cli.figures import wall_time
-    from pybench.matrix.durations import format_duration
     from pybench.numbers import plural
 
     matrix = plan.matrix
-    windows = sorted({cell.window_ns(matrix.duration_ns) for cell in plan.cells} or {matrix.duration_ns})
-    window = format_duration(windows[0]) + (f" to {format_duration(windows[-1])}" if len(windows) > 1 else "")
-    longest = format_duration(matrix.warmup_ns)
-    warmup = f"a warm-up until steady, at most {longest}" if matrix.warmup.until_steady else f"{longest} of warm-up"
-    times = f"{window} after {warmup}"
+    times = times_of(matrix, plan.cells)
     lines = [f"{matrix.name}: {plural(len(plan.cells), 'cell')}, {plural(matrix.trials, 'trial')} each of {times}"]
     if plan.cells:
         lines += [
@@ -95,6 +90,17 @@ def lines_of(plan: Plan) -> list[str]:
         lines += textwrap.wrap(f"refused: {reason}", width(), subsequent_indent="  ", break_on_hyphens=False)
         lines += _shortened(cells)
     return lines
+
+
+def times_of(matrix: Matrix, cells: Sequence[Cell]) -> str:
+    """How long the trials of `cells` measure, and after which warm-up."""
+    from pybench.matrix.durations import format_duration
+
+    windows = sorted({cell.window_ns(matrix.duration_ns) for cell in cells} or {matrix.duration_ns})
+    window = format_duration(windows[0]) + (f" to {format_duration(windows[-1])}" if len(windows) > 1 else "")
+    longest = format_duration(matrix.warmup_ns)
+    warmup = f"a warm-up until steady, at most {longest}" if matrix.warmup.until_steady else f"{longest} of warm-up"
+    return f"{window} after {warmup}"
 
 
 def _cells(cells: Sequence[Cell]) -> list[str]:

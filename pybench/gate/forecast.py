@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pybench.analysis.between_runs.figures import RESPONSE, THROUGHPUT, by_block
-from pybench.analysis.gating import BY_COLUMN, forecast
+from pybench.analysis.gating import BY_COLUMN, ENOUGH_BLOCKS, forecast
 from pybench.gate.order import SIDES
 from pybench.gate.sides import pair_cells
 from pybench.planning.limits import Limits
@@ -32,7 +32,8 @@ class Forecast:
     """The plan of a gate."""
 
     matrix: Matrix
-    cells: int
+    cells: list[Cell]
+    """Of the head."""
     blocks: int
     trials: int
     """Of the first round; the confirming round has at most as many."""
@@ -43,7 +44,7 @@ class Forecast:
     measured: float | None
     """By how much the trials of a run folder vary; None without one."""
     least: list[tuple[float, str, float]]
-    """A spread, the title of the figure, and the least slowdown that is found with it."""
+    """A spread, the title of the figure, and the least slowdown that is found with it; none with too few blocks."""
 
 
 def forecast_of(sides: Sides, band: float | None, folder: Path | None) -> Forecast:
@@ -64,7 +65,7 @@ def forecast_of(sides: Sides, band: float | None, folder: Path | None) -> Foreca
     columns = dict.fromkeys(_column(cell) for cell in heads)
     return Forecast(
         matrix=sides.head,
-        cells=len(heads),
+        cells=heads,
         blocks=blocks,
         trials=blocks * len(SIDES) * len(heads),
         seconds=around_s + round_s,
@@ -74,6 +75,7 @@ def forecast_of(sides: Sides, band: float | None, folder: Path | None) -> Foreca
             (spread, BY_COLUMN[column].title, forecast(column, spread, blocks=blocks, cells=len(heads), band=band))
             for column in columns
             for spread in ([measured] if measured is not None else SPREADS)
+            if blocks >= ENOUGH_BLOCKS
         ],
     )
 

@@ -75,12 +75,10 @@ class GateOutcome:
 class _Side:
     """One side while it is measured."""
 
-    name: str
     plan: Plan
+    """Its cells are in the order of the pairs."""
     runner: Runner
     folder: RunFolder
-    cells: list[Cell]
-    """In the order of the pairs."""
 
 
 @dataclass(slots=True)
@@ -158,10 +156,7 @@ class _Gate:
         matrices = {BASE: sides.base, HEAD: sides.head}
         if sides.shares_servers:
             start_for_both(pools[HEAD], [sides.head, sides.base])
-        prepared = {}
-        for name, matrix in matrices.items():
-            plan, placement, servers = plan_with_servers(matrix, pools[name])
-            prepared[name] = plan, placement, servers
+        prepared = {name: plan_with_servers(matrix, pools[name]) for name, matrix in matrices.items()}
         pairs = pair_cells(prepared[BASE][0].cells, prepared[HEAD][0].cells, (sides.base, sides.head))
         self.blocks = blocks_of(sides, len(pairs.cells))
         noted: dict[str, None] = {}
@@ -210,7 +205,7 @@ class _Gate:
             runner = Runner(
                 plan, placement, pools[source], folder, self.watch, self.interrupts, _run, self._new_trial(name)
             )
-            self.state.sides[name] = _Side(name, plan, runner, folder, plan.cells)
+            self.state.sides[name] = _Side(plan, runner, folder)
 
     def _new_trial(self, side: str) -> NewTrial:
         """How trials of `side` are made: in processes on both sides, or in this process on both."""
@@ -259,10 +254,10 @@ class _Gate:
         """Both rounds; whether they came to their end. Raises PybenchError, and KeyboardInterrupt of who insists."""
         head = self.state.sides[HEAD]
         try:
-            if not self._round(range(1, self.blocks + 1), list(range(len(head.cells))), checks=True):
+            if not self._round(range(1, self.blocks + 1), list(range(len(head.plan.cells))), checks=True):
                 return False
             suspects = self._answer(self._loaded()).suspects
-            places = [place for place, cell in enumerate(head.cells) if cell.id in suspects]
+            places = [place for place, cell in enumerate(head.plan.cells) if cell.id in suspects]
             if not places:
                 return True
             names = ", ".join(suspects[:3]) + (f" and {len(suspects) - 3} more" if len(suspects) > 3 else "")
@@ -294,23 +289,24 @@ class _Gate:
         return True
 
     def _slots(self, blocks: range, places: Sequence[int]) -> Iterator[Slot]:
+        from pybench.running.runner import planned_s
+
         sides = self.state.sides
         plan = sides[HEAD].plan
-        chosen = [sides[HEAD].cells[place] for place in places]
+        chosen = [plan.cells[place] for place in places]
         number = 0
         for block in blocks:
             for index, side in turns(plan.matrix.seed, block, chosen):
-                cell = sides[side].cells[places[index]]
+                cell = sides[side].plan.cells[places[index]]
                 number += 1
-                planned_s = (plan.matrix.warmup_ns + cell.window_ns(plan.matrix.duration_ns)) / 1e9
-                yield Slot(number, cell, block, planned_s, side)
+                yield Slot(number, cell, block, planned_s(cell, plan.matrix), side)
 
     def _check(self) -> None:
         """Check servers, checker and locks of base and head. The head's checks are those of its second trials."""
         sides = self.state.sides
         for name in (BASE, HEAD):
             sides[name].runner.clear_leftovers()
-            sides[name].runner.check(sides[name].cells)
+            sides[name].runner.check(sides[name].plan.cells)
         head, again = sides[HEAD], sides[AGAIN]
         again.runner.clear_leftovers()
         again.folder.update_manifest(**{name: head.folder.manifest.get(name, []) for name in CHECKED})

@@ -34,6 +34,7 @@ from pybench.running.watch import Finished, Slot
 from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
+    from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
     from pybench.planning.placement import Placement
     from pybench.planning.plan import Plan
@@ -56,12 +57,14 @@ class Ending(Enum):
 def slots_of(plan: Plan) -> list[Slot]:
     """Every trial of `plan`, in order. A block has each cell once, so the block's number is the trial number."""
     ordered = [(block, plan.cells[index]) for block, indices in enumerate(plan.order, start=1) for index in indices]
-    matrix = plan.matrix
+    return [
+        Slot(number, cell, block, planned_s(cell, plan.matrix)) for number, (block, cell) in enumerate(ordered, start=1)
+    ]
 
-    def planned_s(cell: Cell) -> float:
-        return usual_probes_of(cell, matrix) * (matrix.warmup.usual_ns + cell.window_ns(matrix.duration_ns)) / 1e9
 
-    return [Slot(number, cell, block, planned_s(cell)) for number, (block, cell) in enumerate(ordered, start=1)]
+def planned_s(cell: Cell, matrix: Matrix) -> float:
+    """The usual seconds of warm-up and window of a trial of `cell`; of a search, of all its probes together."""
+    return usual_probes_of(cell, matrix) * (matrix.warmup.usual_ns + cell.window_ns(matrix.duration_ns)) / 1e9
 
 
 class Runner:

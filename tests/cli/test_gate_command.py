@@ -160,6 +160,14 @@ def test_the_plan_says_trials_time_and_what_is_found(pybench_inside: Pybench, tm
     assert 0.03 < slowdowns[0] < 0.06
 
 
+def test_the_plan_of_too_few_blocks_names_no_slowdown(pybench_inside: Pybench, tmp_path):
+    (tmp_path / "locks.yaml").write_text(MATRIX)
+    answer = pybench_inside("gate", "locks.yaml", "--plan", "--trials", "3")
+    assert answer.code == 0, answer.err
+    assert "slowdowns found: none with so few blocks; at least 4 are needed" in answer.out
+    assert "9 of 10" not in answer.out
+
+
 def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
     """A gate of which some trials are saved already."""
     process = subprocess.Popen(
