@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybench.analysis.between_runs import Turn
 from pybench.analysis.gating import BY_COLUMN, ENOUGH_BLOCKS, Finding, Judged
 from pybench.formats import digits
 from pybench.numbers import NOT_AVAILABLE, plural
@@ -49,7 +48,7 @@ def least(judged: Judged | None) -> str:
 def sentence(cell: GateCell) -> str:
     """The result of a cell in one sentence."""
     change = cell.change
-    if change.turn is Turn.REGRESSION:
+    if cell.became_unsafe:
         return turn_sentence(change)
     if cell.finding is None:
         return f"{change.name}: not judged, {change.old_verdict.value} -> {change.new_verdict.value}"

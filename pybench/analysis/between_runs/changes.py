@@ -196,7 +196,7 @@ def compare_runs(old: Recorded, new: Recorded, band: float | None = None) -> Run
     newer = [row for _, row in matched.pairs]
     axes = _varied(newer)
     labels = lock_labels(newer) if newer else {}
-    trials = [_complete(run) for run in (old, new)]
+    trials = [complete_trials(run) for run in (old, new)]
     compared: dict[Hashable, tuple[pd.DataFrame, pd.DataFrame]] = {}
     for before, after in matched.pairs:
         if {_verdict(before), _verdict(after)} <= set(_COMPARED):
@@ -300,7 +300,8 @@ def _load(row: Row, axes: Sequence[str]) -> str:
     return say_conditions((axis, axis_value(row.get(axis))) for axis in axes)
 
 
-def _complete(run: Recorded) -> dict[str, pd.DataFrame]:
+def complete_trials(run: Recorded) -> dict[str, pd.DataFrame]:
+    """The complete trials of each cell that has some."""
     complete = run.trials[run.trials["status"] == "complete"]
     return {str(cell): rows for cell, rows in complete.groupby("cell", sort=False)}
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pybench.analysis import gating
-from pybench.analysis.between_runs.changes import CellChange, Recorded, RunChanges, Turn, compare_runs
+from pybench.analysis.between_runs.changes import CellChange, Recorded, RunChanges, Turn, compare_runs, complete_trials
 from pybench.analysis.between_runs.figures import by_block
 from pybench.analysis.gating import Blocks, Finding, Judged
 from pybench.formats import digits
@@ -43,14 +43,19 @@ class GateCell:
     """The confirming round, where there was one."""
 
     @property
+    def became_unsafe(self) -> bool:
+        """Whether the lock became unsafe, or breaks a promise that it kept."""
+        return self.change.turn is Turn.REGRESSION
+
+    @property
     def is_regression(self) -> bool:
         """Whether this cell fails the gate."""
-        return self.change.turn is Turn.REGRESSION or self.finding is Finding.SLOWER
+        return self.became_unsafe or self.finding is Finding.SLOWER
 
     @property
     def word(self) -> str:
         """The result in a word or two."""
-        if self.change.turn is Turn.REGRESSION:
+        if self.became_unsafe:
             return "unsafe"
         return "not judged" if self.finding is None else self.finding.value
 
@@ -69,7 +74,7 @@ class GateAnswer:
     def regressions(self) -> list[GateCell]:
         """The cells that fail the gate, those that became unsafe first."""
         found = [one for one in self.cells if one.is_regression]
-        return sorted(found, key=lambda one: one.change.turn is not Turn.REGRESSION)
+        return sorted(found, key=lambda one: not one.became_unsafe)
 
     @property
     def judged(self) -> list[GateCell]:
@@ -81,8 +86,12 @@ class GateAnswer:
         """The answer in a word: a gate that judged nothing can't tell."""
         if self.regressions:
             return Outcome.REGRESSION
-        lost = any(one.change.turn is Turn.LOST for one in self.cells)
-        return Outcome.PASS if self.judged and self.is_whole and not lost else Outcome.UNKNOWN
+        return Outcome.PASS if self.judged and self.is_whole and not self.lost else Outcome.UNKNOWN
+
+    @property
+    def lost(self) -> list[GateCell]:
+        """The cells that are no longer proved safe."""
+        return [one for one in self.cells if one.change.turn is Turn.LOST]
 
     @property
     def suspects(self) -> list[str]:
@@ -92,17 +101,16 @@ class GateAnswer:
     @property
     def headline(self) -> str:
         """One sentence."""
-        unsafe = [one for one in self.regressions if one.change.turn is Turn.REGRESSION]
-        slower = [one for one in self.regressions if one.change.turn is not Turn.REGRESSION]
+        unsafe = [one for one in self.regressions if one.became_unsafe]
+        slower = [one for one in self.regressions if not one.became_unsafe]
         told = [f"{_first_of(unsafe)} became unsafe"] if unsafe else []
         told += [f"{_first_of(slower)} became slower"] if slower else []
         if told:
             return f"regression: {', and '.join(told)}"
         if not self.is_whole:
             return "can't tell: the job ended before all its trials, and no regression was found until then"
-        lost = [one for one in self.cells if one.change.turn is Turn.LOST]
-        if lost:
-            return f"can't tell: {_first_of(lost)} no longer proved safe"
+        if self.lost:
+            return f"can't tell: {_first_of(self.lost)} no longer proved safe"
         if not self.judged:
             return "can't tell: no cell has enough trials of base and head that can be compared"
         most = max(one.first.excluded for one in self.judged if one.first is not None)
@@ -123,8 +131,8 @@ def answer_of(
 ) -> GateAnswer:
     """Judge the sides of one gate. A `band` widens narrower equivalence bands to this share."""
     changes = _with_verdicts(compare_runs(base, head, band), compare_runs(base, again, band))
-    of_first = int(_gate(head)["blocks"])
-    trials = [_by_cell(run.trials) for run in (base, head, again)]
+    of_first = int(head.manifest["gate"]["blocks"])
+    trials = [complete_trials(run) for run in (base, head, again)]
     rounds: list[dict[str, Blocks]] = [{}, {}]
     for change in changes.cells:
         if change.effect is None:
@@ -138,7 +146,7 @@ def answer_of(
                 columns = [[figure[block] for block in blocks] for figure in figures]
                 rounds[number][change.new_cell] = Blocks(change.deciding, *columns)
     first = gating.judge(rounds[0], band)
-    # Holm's correction covers the suspects, whichever of them were interrupted.
+    # Holm's correction covers the suspects of which the confirming round has blocks.
     second = gating.judge({cell: rounds[1][cell] for cell in gating.suspects(first) if cell in rounds[1]}, band)
     found = []
     for change in changes.cells:
@@ -155,15 +163,5 @@ def _with_verdicts(head: RunChanges, again: RunChanges) -> RunChanges:
     return replace(head, cells=tuple(cells))
 
 
-def _gate(run: Recorded) -> dict[str, Any]:
-    gate: dict[str, Any] = run.manifest["gate"]
-    return gate
-
-
 def _by_block(trials: pd.DataFrame | None, column: str) -> dict[int, float]:
     return {} if trials is None else by_block(trials, column)
-
-
-def _by_cell(trials: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    complete = trials[trials["status"] == "complete"]
-    return {str(cell): rows for cell, rows in complete.groupby("cell", sort=False)}
