@@ -10,9 +10,9 @@ import typer
 
 from pybench import exits
 from pybench.cli.options import AsJson, Postgres, Redis, Servers, Summary, Yes
-from pybench.cli.output import complain, say, shown_path
+from pybench.cli.output import complain, say, say_meaning, shown_path
 from pybench.errors import PybenchError
-from pybench.exits import MEANINGS, Exit
+from pybench.exits import Exit
 
 if TYPE_CHECKING:
     from pybench.cli.gate_output import Outputs
@@ -140,7 +140,8 @@ def gate(
         outputs.write_undecided(sides.head.name)
         say(NO_BASE)
         say(f"hint: {WHAT_TO_GIVE}")
-        return _exits(Exit.UNDECIDED)
+        say_meaning(Exit.UNDECIDED)
+        return Exit.UNDECIDED
     outcome = _carried_out(GateJob(sides, _command(), out, limits), yes=yes)
     return Exit.INTERRUPTED if outcome is None else _shown(outcome, outputs, sides.head.name)
 
@@ -179,10 +180,6 @@ def _shown(outcome: GateOutcome, outputs: Outputs, name: str) -> int:
     elif not outcome.is_whole:
         complain("interrupted", hint="the trials so far are kept; a gate cannot be resumed: run it again")
     say(f"runs of both sides: {shown_path(outcome.folder)}")
-    return _exits(exits.first(codes))
-
-
-def _exits(code: Exit) -> Exit:
-    if code in (Exit.REGRESSION, Exit.UNDECIDED, Exit.GENERATOR_LATE, Exit.CONTROL_NOT_CAUGHT, Exit.THRESHOLD_MISSED):
-        say(f"exit code {code.value}: {MEANINGS[code]}")
+    code = exits.first(codes)
+    say_meaning(code)
     return code

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pybench.cli.options import AsJson
-from pybench.cli.output import data, data_json, say
+from pybench.cli.output import data, data_json, say, say_meaning
 
 if TYPE_CHECKING:
     from pybench.records.judging import HistoryVerdict
@@ -31,7 +31,6 @@ def judge(
     Several files of one machine are merged by its monotonic clock and judged as one history. The history of a run is
     judged trial by trial. docs/judge.md describes the format, and examples/judge has programs that write it.
     """
-    from pybench import exits
     from pybench.records.judging import exit_code, judge_paths
 
     found = judge_paths(files)
@@ -43,8 +42,7 @@ def judge(
     for one in found:
         for note in one.notes:
             say(note)
-    if code:
-        say(f"exit code {code.value}: {exits.MEANINGS[code]}")
+    say_meaning(code)
     return code
 
 

@@ -18,6 +18,7 @@ from pybench.cli.output import (
     is_unbounded,
     printed,
     say,
+    say_meaning,
     shown_path,
     stderr_console,
 )
@@ -97,19 +98,8 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
         kept = "saved trials are kept; " if view.cells else ""
         say(f"{kept}resume with: {_resume_command(outcome.run.path)}")
     code = exits.first({outcome.exit, *(trouble.exit for trouble in troubles)})
-    if code in _VERDICTS:
-        say(f"exit code {code.value}: {exits.MEANINGS[code]}")
+    say_meaning(code)
     return code
-
-
-_VERDICTS = (
-    Exit.PROMISE_BROKEN,
-    Exit.CONTROL_NOT_CAUGHT,
-    Exit.GENERATOR_LATE,
-    Exit.UNDECIDED,
-    Exit.THRESHOLD_MISSED,
-)
-"""Exit codes of runs that were measured without an error: a line explains the code."""
 
 
 def _is_interrupted(run: Run) -> bool:

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pybench.errors import InputError
+from pybench.exits import MEANINGS, Exit
 from pybench.notation import visible
 
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ def complain(message: str, *, hint: str | None) -> None:
     say(f"error: {message}")
     if hint:
         say(f"hint: {hint}")
+
+
+def say_meaning(code: Exit) -> None:
+    """Explain an exit code that is a result; an error, an interrupt and success explain themselves."""
+    if code not in (Exit.OK, Exit.BAD_INPUT, Exit.SERVER_UNREACHABLE, Exit.INTERRUPTED):
+        say(f"exit code {code.value}: {MEANINGS[code]}")
 
 
 def shown_path(path: Path) -> str:
