@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,16 +22,11 @@ if TYPE_CHECKING:
 BasePath = Annotated[Path, typer.Argument(metavar="BASE", help="A matrix file, or the folder of a run.")]
 
 
-def _of_base(metavar: str, help_: str) -> Any:  # noqa: ANN401 - an option's description is typer's own
-    return typer.Option(metavar=metavar, rich_help_panel="The base", help=help_)
+def _option(panel: str, metavar: str, help_: str, *flags: str) -> Any:  # noqa: ANN401 - the description is typer's own
+    return typer.Option(*flags, metavar=metavar, rich_help_panel=panel, help=help_)
 
 
-def _scheduled(metavar: str, help_: str) -> Any:  # noqa: ANN401 - an option's description is typer's own
-    return typer.Option(metavar=metavar, rich_help_panel="Schedule", help=help_)
-
-
-def _output(metavar: str, help_: str) -> Any:  # noqa: ANN401 - an option's description is typer's own
-    return typer.Option(metavar=metavar, rich_help_panel="Record", help=help_)
+_of_base, _scheduled, _output = (partial(_option, panel) for panel in ("The base", "Schedule", "Record"))
 
 
 Head = Annotated[
@@ -65,16 +61,8 @@ JustPlan = Annotated[
 Out = Annotated[
     Path | None, _output("DIR", "Folder for the run folders of both sides.  [default: results/NAME-gate-TIME]")
 ]
-Markdown = Annotated[
-    Path | None,
-    typer.Option("--md", metavar="FILE", rich_help_panel="Record", help="Also write the answer as Markdown."),
-]
-Html = Annotated[
-    Path | None,
-    typer.Option(
-        "--html", metavar="FILE", rich_help_panel="Record", help="Also write a page with the charts of both sides."
-    ),
-]
+Markdown = Annotated[Path | None, _output("FILE", "Also write the answer as Markdown.", "--md")]
+Html = Annotated[Path | None, _output("FILE", "Also write a page with the charts of both sides.", "--html")]
 Junit = Annotated[Path | None, _output("FILE", "Also write JUnit XML: a case for each cell and each threshold.")]
 
 

@@ -1,13 +1,12 @@
 """Workflows as data, and their steps carried out as GitHub's runner does it: a script, a shell, an environment.
 
-What a step may say in `${{ }}` is looked up in the contexts that a test gives; an expression that is not there is an
-error, so that nothing is guessed. Steps that use an action are not carried out: a test lays out what they would bring.
+A step that says `${{ }}` is an error, so that no value is guessed. Steps that use an action are not carried out: a
+test lays out what they would bring.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,6 @@ from ruamel.yaml import YAML
 
 from tools.workflows import WORKFLOWS, of_manual
 
-EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]
 """What the runner makes of `shell: bash`."""
 
@@ -77,13 +75,18 @@ def shown() -> dict[str, Workflow]:
     return {workflow.tree["name"]: workflow for workflow in found}
 
 
+def plain(text: object) -> str:
+    """`text`, which must have no expression."""
+    assert "${{" not in str(text), f"only GitHub knows the value of {text}"
+    return str(text)
+
+
 @dataclass
 class Runner:
     """A workspace in which the steps of one job are carried out, one after another."""
 
     workspace: Path
     temporary: Path
-    contexts: Mapping[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     """What the test changes of the environment: it wins over what the workflow says, to make a step short."""
 
@@ -107,14 +110,10 @@ class Runner:
     def path(self) -> Path:
         return self.temporary / "path"
 
-    def expanded(self, text: object) -> str:
-        """`text` with the value of each `${{ }}`. Raises KeyError for one that the test does not give."""
-        return EXPRESSION.sub(lambda found: self.contexts[found[1]], str(text))
-
     def run(self, step: Step, *, timeout: float = 250) -> subprocess.CompletedProcess[str]:
         """The finished step; stdout and stderr stand in `stdout`, as in the log of the runner."""
         script = self.temporary / "script.sh"
-        script.write_text(self.expanded(step.script))
+        script.write_text(plain(step.script))
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYBENCH_", "GITHUB_"))}
         path = [*self.path.read_text().splitlines()[::-1], str(Path(sys.executable).parent), os.environ["PATH"]]
         return subprocess.run(
@@ -131,7 +130,7 @@ class Runner:
                 "GITHUB_PATH": str(self.path),
                 "RUNNER_TEMP": str(self.temporary),
                 **dict(line.split("=", 1) for line in self.environment.read_text().splitlines()),
-                **{name: self.expanded(value) for name, value in step.env.items()},
+                **{name: plain(value) for name, value in step.env.items()},
                 **self.variables,
                 "PATH": os.pathsep.join(path),
             },
