@@ -22,7 +22,7 @@ from pybench.analysis import histograms
 from pybench.analysis.comparison.entrants import KEEPS_UP
 from pybench.analysis.limits import LIMIT_COLUMNS
 from pybench.analysis.send_delay import late_reason
-from pybench.analysis.stats import number
+from pybench.analysis.stats import number, quantile_of_few
 from pybench.analysis.thresholds import COMPARE
 from pybench.analysis.verdicts import Verdict
 from pybench.columns import COLUMNS
@@ -117,10 +117,8 @@ def own_quantile_us(result: Outcome, column: str) -> float | None:
     values, counts = histograms.merged(
         [row.hdr for row in result.histograms if row.phase == phase and row.outcome in outcomes]
     )
-    if not len(counts):
-        return None
-    running = np.cumsum(counts, dtype=np.float64)
-    return float(values[int(np.searchsorted(running, q * running[-1] - 1e-6))]) / 1e3
+    found_ns = quantile_of_few(values, counts, q)
+    return None if found_ns is None else found_ns / 1e3
 
 
 def _behind(row: Mapping[str, Any], timeline: Mapping[str, NDArray[Any]]) -> ProbeOutcome | None:
