@@ -35,3 +35,9 @@ def merged(parts: Sequence[bytes]) -> Buckets:
 
     whole = parts[0] if len(parts) == 1 else _core.merge_histograms(list(parts))
     return Buckets(*_core.histogram_buckets(whole))
+
+
+def mean_ns(parts: Sequence[bytes]) -> float | None:
+    """The mean of all samples in `parts`; None without a sample."""
+    values_ns, counts = merged(parts)
+    return float(np.average(values_ns, weights=counts)) if len(counts) else None

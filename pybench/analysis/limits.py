@@ -62,16 +62,19 @@ def limit_columns(complete: pd.DataFrame, verdict: Verdict) -> dict[str, Any]:
         return dict.fromkeys(LIMIT_COLUMNS)
     found = complete[complete["limit_per_s"].notna()]
     lows, highs = found["limit_per_s"], found["limit_high_per_s"]
-    low = stats.median_interval(lows)
-    # A search that no rate stopped has no upper end.
-    high = stats.median_interval(highs) if highs.notna().all() else None
     reasons = found["limited_by"].dropna()
     return {
         "limit_per_s": limit,
-        "limit_low_per_s": low.low if low else limit,
-        "limit_high_per_s": high.high if high else stats.median(highs) if highs.notna().all() else None,
+        "limit_low_per_s": _interval(lows).low,
+        # A search that no rate stopped has no upper end.
+        "limit_high_per_s": _interval(highs).high if highs.notna().all() else None,
         "limited_by": str(reasons.mode().iloc[0]) if len(reasons) else None,
     }
+
+
+def _interval(rates: pd.Series[Any]) -> stats.Interval:
+    """The interval of the median of `rates`; that of one search is its rate."""
+    return stats.median_interval(rates) or stats.Interval(rates.iloc[0], rates.iloc[0])
 
 
 def interval_text(row: Mapping[Any, Any]) -> str:

@@ -20,8 +20,9 @@ import numpy as np
 
 from pybench.analysis import histograms
 from pybench.analysis.comparison.entrants import KEEPS_UP
+from pybench.analysis.limits import LIMIT_COLUMNS
 from pybench.analysis.send_delay import late_reason
-from pybench.analysis.stats import number
+from pybench.analysis.stats import number, quantile_of_few
 from pybench.analysis.thresholds import COMPARE
 from pybench.analysis.verdicts import Verdict
 from pybench.columns import COLUMNS
@@ -40,8 +41,8 @@ STALL_MS = 100.0
 """A load generator that stood still for so long did not offer the rate."""
 LEAST_STEPS = 8
 """With fewer steps that have a grant, growth cannot be told from chance."""
-LESS_BY_SEARCH = ("grants_per_s", "safe_grants_per_s", "grants", "contended_grants")
-"""Columns that the rate of a probe decides: a threshold on them is for the whole cell."""
+OF_THE_WHOLE_CELL = ("grants_per_s", "safe_grants_per_s", "grants", "contended_grants", *LIMIT_COLUMNS)
+"""Columns that the rate of a probe decides, or that only a whole search has: no probe is tested by them."""
 _QUANTILES = {
     "acquire_p50_us": ("response", 0.5),
     "acquire_p99_us": ("response", 0.99),
@@ -92,7 +93,7 @@ def outcome_of(row: Mapping[str, Any], result: Outcome, thresholds: Iterable[Thr
 def of_a_probe(threshold: Threshold) -> bool:
     """Whether a search tests `threshold` at each probe: a figure of a trial that the rate alone does not decide."""
     column = COLUMNS.get(threshold.column)
-    return column is not None and column.in_trials and threshold.column not in (*LESS_BY_SEARCH, "limit_per_s")
+    return column is not None and column.in_trials and threshold.column not in OF_THE_WHOLE_CELL
 
 
 def growth(start_ns: Sequence[float] | NDArray[Any], median_ns: Sequence[float] | NDArray[Any]) -> float | None:
@@ -116,10 +117,8 @@ def own_quantile_us(result: Outcome, column: str) -> float | None:
     values, counts = histograms.merged(
         [row.hdr for row in result.histograms if row.phase == phase and row.outcome in outcomes]
     )
-    if not len(counts):
-        return None
-    running = np.cumsum(counts, dtype=np.float64)
-    return float(values[int(np.searchsorted(running, q * running[-1] - 1e-6))]) / 1e3
+    found_ns = quantile_of_few(values, counts, q)
+    return None if found_ns is None else found_ns / 1e3
 
 
 def _behind(row: Mapping[str, Any], timeline: Mapping[str, NDArray[Any]]) -> ProbeOutcome | None:

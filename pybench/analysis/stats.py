@@ -30,11 +30,15 @@ def quantile(values: NDArray[Any], counts: NDArray[Any], q: float) -> float | No
 
     None when fewer than ten samples lie beyond that rank.
     """
+    return quantile_of_few(values, counts, q) if enough(int(counts.sum()), q) else None
+
+
+def quantile_of_few(values: NDArray[Any], counts: NDArray[Any], q: float) -> float | None:
+    """As `quantile`, however few samples there are; None without a sample."""
     running = np.cumsum(counts, dtype=np.uint64)
-    total = int(running[-1]) if len(running) else 0
-    if not enough(total, q):
+    if not len(running):
         return None
-    return float(values[int(np.searchsorted(running, _rank(total, q)))])
+    return float(values[int(np.searchsorted(running, _rank(int(running[-1]), q)))])
 
 
 def enough(samples: int, q: float) -> bool:

@@ -42,7 +42,7 @@ def autocorrelation(values: NDArray[Any]) -> float | None:
     """
     if len(values) < LEAST_STEPS:
         return None
-    deviations = values.astype(np.float64) - float(np.mean(values.astype(np.float64)))
+    deviations = values - np.mean(values)
     squares = float((deviations**2).sum())
     return float((deviations[1:] * deviations[:-1]).sum()) / squares if squares > 0 else None
 

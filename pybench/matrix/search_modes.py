@@ -21,7 +21,7 @@ Kind = Literal["measure", "saturate", "curve"]
 _KINDS: tuple[Kind, ...] = ("measure", "saturate", "curve")
 _FIELDS = ("start", "within")
 WITHIN = 0.05
-"""How far apart the ends of the interval of a search may be, as a share: the highest rate held, and the next above."""
+"""How far the lowest rate that failed may lie above the highest that held at the end of a search, as a share."""
 CURVE_SHARES = (0.3, 0.6, 0.8, 0.95)
 """The shares of the limit at which `curve` measures the latency."""
 

@@ -14,7 +14,7 @@ from pybench.notation import BadValue, parse_call, shown, suggestion
 
 LONGEST_NS = 10 * S
 SHORTEST_NS = 3 * S
-"""The rule for steadiness needs 20 steps of 100 ms, and the window opens at the end of the next one but one."""
+"""The rule for steadiness needs 20 steps of 100 ms, and some more where the first ones still change."""
 MOST_NS = 300 * S
 """As many steps as the time line keeps of 100 ms each."""
 USUAL_NS = 2_200 * MS

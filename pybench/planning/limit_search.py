@@ -12,12 +12,12 @@ A pure function: `next_step` repeats the search over the outcomes so far, so a r
 This is the search for the throughput of RFC 2544, section 26.1, with the loss verification of ETSI GS NFV-TST 009,
 section 12.3: a probe that fails is repeated once, and only two failures are a failed rate. So a disturbed moment does
 not end a phase. The interval begins with the rate that held in the three confirmations, and ends with the lowest rate
-that failed, there in four probes. By the exact bounds of Clopper and Pearson (1934), a rate of which less than 37 % of
-the probes hold passes three confirmations in less than 5 % of searches; a rate of which more than 53 % hold fails four
-times in a row in less than 5 %.
+that failed: twice, and twice more in the recheck. By the exact bounds of Clopper and Pearson (1934), a rate of which
+less than 37 % of the probes hold passes three confirmations in less than 5 % of searches; a rate of which more than
+53 % hold fails four times in a row in less than 5 %.
 
 A probe in which the load generator was late shows nothing of the lock: it is repeated. After four late ones the rate
-has failed, since no measurement at it is possible.
+has failed, since no measurement at it is possible. Only in a recheck a late probe counts as a failed one.
 
 Does not do: choosing the bounds of a search, see `searches`; judging a probe, see `analysis.search_outcomes`.
 """
@@ -36,7 +36,7 @@ FAILURES = 2
 """After so many failed probes, or `LATE_PROBES` late ones, a rate has failed."""
 LATE_PROBES = 4
 ROUNDS = 3
-"""How often the search goes up again after the upper end of its bracket held after all."""
+"""How often the search rechecks the upper end of its bracket, and goes up again if it holds after all."""
 STEPS_DOWN = 6
 """How often the search steps down from a rate whose confirmation failed. Each step is twice as long as the last."""
 
@@ -65,7 +65,7 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The rates of a search, per second. No rate below `least` or above `most` is probed."""
+    """The rates of a search, per second. Only the curve may probe a rate below `least`, and nothing one above `most`."""
 
     start: float
     least: float
@@ -212,7 +212,7 @@ def _holds_after_all(rate: float) -> Generator[Ask, Shown, bool]:
 
 
 def _holds(rate: float, phase: Phase) -> Generator[Ask, Shown, bool]:
-    """Whether a rate holds. A failed probe is repeated once, and a late one up to twice."""
+    """Whether a rate holds. A failed probe is repeated once, and a late one up to three times."""
     failures = late = 0
     while failures < FAILURES and late < LATE_PROBES:
         shown = yield Ask(rate, phase)

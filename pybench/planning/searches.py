@@ -21,7 +21,7 @@ START_SHARE = 1 / 16
 MOST_TIMES = 16
 """The highest rate, as a multiple of that: several calls in one write cost less than a call of an idle server."""
 ARRIVALS = 20
-"""No rate is probed at which fewer arrivals come in a window."""
+"""The search probes no rate at which fewer arrivals come in a window; the curve may."""
 HIGHEST_PER_S = 10_000_000.0
 LEAST_PER_S = 0.001
 """As the axis `rate` allows."""

@@ -164,12 +164,8 @@ class RunFolder:
             found.setdefault((row["cell"], row["trial"]), []).append(row)
         return found
 
-    def done(self) -> set[tuple[str, int]]:
-        """The cell and number of every complete trial, which need not be run again."""
-        return set(self.starts())
-
     def starts(self) -> dict[tuple[str, int], datetime]:
-        """When each complete trial began, by its cell and number."""
+        """When each complete trial, which need not be run again, began: by its cell and number."""
         complete = (row for row in self._rows() if row["status"] == COMPLETE)
         return {(row["cell"], row["trial"]): datetime.fromisoformat(row["started_at"]) for row in complete}
 

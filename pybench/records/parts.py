@@ -54,10 +54,8 @@ OF_CLIENTS = (
 
 _COLUMNS = ("timeline", "clients", "writes", "commands")
 _HDR: tuple[Literal["reply_hdr"], Literal["validity_hdr"]] = ("reply_hdr", "validity_hdr")
-_VOTES: tuple[Literal["asked", "granted", "refused", "errors", "late", "decided"], ...] = (
-    *("asked", "granted", "refused"),
-    *("errors", "late", "decided"),
-)
+_Count = Literal["asked", "granted", "refused", "errors", "late", "decided"]
+_VOTES: tuple[_Count, ...] = ("asked", "granted", "refused", "errors", "late", "decided")
 
 Columns = dict[str, "NDArray[np.uint64 | np.float64]"]
 
@@ -172,21 +170,20 @@ def merge(parts: Sequence[Placed], *, shared_keys: bool = False) -> TrialPart:
     ]
     findings = [f"{one.name}: {one.part.finding}" for one in placed if one.part.finding is not None]
     writes = [one.part.writes for one in placed]
+    timelines = [(one.part.timeline, one.shift_ns) for one in placed]
+    commands = [(one.part.commands, one.shift_ns) for one in placed]
     return TrialPart(
         totals=_totals(placed),
         histograms=merged_histograms([row for one in placed for row in one.part.histograms]),
         stopped=any(one.part.stopped for one in placed),
         jain=jain(clients["grants"]) if clients else None,
-        timeline=_steps(
-            [(one.part.timeline, one.shift_ns) for one in placed],
-            *(("grants", "refused", "errors"), ("p50_ns", "p99_ns"), STEP_NS),
-        ),
+        timeline=_steps(timelines, ("grants", "refused", "errors"), ("p50_ns", "p99_ns"), STEP_NS),
         clients=clients,
         violations=sorted(violations, key=lambda one: one["at_ns"])[:MOST_VIOLATIONS],
         finding=findings[0] if findings else None,
         errors=_errors([row for one in placed for row in one.part.errors]),
         writes=_summed(writes) if shared_keys else _joined(writes),
-        commands=_steps([(one.part.commands, one.shift_ns) for one in placed], ("commands",), (), COMMAND_STEP_NS),
+        commands=_steps(commands, ("commands",), (), COMMAND_STEP_NS),
         nodes=_nodes([node for one in placed for node in one.part.nodes]),
     )
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -120,5 +119,5 @@ def read(folder: Path) -> pa.Table:
 def _mean_us(result: Outcome, phase: str) -> float | None:
     """The mean length of a phase of grants in microseconds; None without a sample."""
     parts = [row.hdr for row in result.histograms if row.phase == phase and row.outcome == "granted"]
-    values_ns, counts = histograms.merged(parts)
-    return float(np.average(values_ns, weights=counts)) / 1e3 if len(counts) else None
+    mean_ns = histograms.mean_ns(parts)
+    return None if mean_ns is None else mean_ns / 1e3

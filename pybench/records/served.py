@@ -87,5 +87,4 @@ def missed_wake_ups(cell: Cell, totals: Mapping[str, int]) -> int:
 
 def _mean_ns(rows: Sequence[Counted], phase: str, outcome: str | None) -> float | None:
     parts: list[Any] = [row.hdr for row in rows if row.phase == phase and outcome in (None, row.outcome)]
-    values_ns, counts = histograms.merged(parts)
-    return float(np.average(values_ns, weights=counts)) if len(counts) else None
+    return histograms.mean_ns(parts)

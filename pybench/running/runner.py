@@ -97,13 +97,14 @@ class Runner:
         user asks a second time.
         """
         self.clear_leftovers()
-        slots, done = slots_of(self.plan), self.folder.done()
+        slots, starts = slots_of(self.plan), self.folder.starts()
+        done = starts.keys()
         if any(cell.mode.is_search for cell in self.plan.cells):
             self.earlier_probes = self.folder.probes()
         left = [slot for slot in slots if (slot.cell.id, slot.block) not in done or self._goes_on(slot, done)]
         if not left:
             return Ending.COMPLETE
-        overhead_s = overhead_of(slots, self.folder.starts()) if done else None
+        overhead_s = overhead_of(slots, starts) if starts else None
         self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots), overhead_s)
         try:
             waiting = {slot.cell.id for slot in left}

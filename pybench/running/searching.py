@@ -1,7 +1,7 @@
 """Searches of a run: probe by probe, each saved when it is over, until the limit of a cell is found.
 
-A search is one trial of its cell. Its record is that of the last confirmation, or of the probe in which the checker
-found a violation.
+A search is one trial of its cell. Its record is that of the last confirmation, of the probe in which the checker found
+a violation, or, without a limit, of the last probe.
 
 Promises: a search that was interrupted or killed goes on at the probe at which it ended. The trial is saved before the
 probe that completes it, so a probe that is measured twice changes nothing.

@@ -84,7 +84,7 @@ def test_a_damaged_part_is_named_with_what_to_do(folder, damage):
     folder.add_trial(record())
     (part,) = (folder.path / "parts").iterdir()
     part.write_bytes(damage(part.read_bytes()))
-    for use in (load, lambda path: RunFolder.open(path).done(), lambda path: RunFolder.open(path).finish("complete")):
+    for use in (load, lambda path: RunFolder.open(path).starts(), lambda path: RunFolder.open(path).finish("complete")):
         with pytest.raises(RecordError, match="damaged") as raised:
             use(folder.path)
         assert str(part) in raised.value.message

@@ -107,5 +107,6 @@ def test_a_threshold_on_what_the_rate_decides_is_for_the_whole_cell():
         "grants > 5",
         "trials >= 2",
         "limit_low_per_s > 5",
+        "limit_high_per_s < 500",
     )
     assert not any(of_a_probe(parse_threshold(check)) for check in whole)
