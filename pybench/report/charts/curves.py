@@ -20,7 +20,8 @@ from pybench.matrix.conditions import chart_title, say_condition
 from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, Text, linear_axis, load_axis, log_axis
 from pybench.report.section import Figure
-from pybench.report.view import INVERSIONS, CellView, Series, View
+from pybench.report.trial_figures import INVERSIONS
+from pybench.report.view import CellView, Series, View
 
 SYMBOL_SUFFIXES = {"SAFE": "", "UNSAFE": "-x-open", "UNDECIDED": "-open", "VOID": "-open-dot"}
 # An unsafe lock may reach so many times as high as the safe ones before it is cut off.
@@ -65,7 +66,7 @@ def _format(column: str) -> Format:
 
 
 def over_trials(measure: Measure) -> Measure:
-    """`measure` with bars from its lowest to its highest trial; its column is one of `view.TRIAL_RANGES`."""
+    """`measure` with bars from its lowest to its highest trial; its column is one of `trial_figures.TRIAL_RANGES`."""
     return replace(measure, low=f"{measure.column}_lowest", high=f"{measure.column}_highest")
 
 
