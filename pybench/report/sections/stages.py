@@ -16,7 +16,7 @@ from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.stages import Stages, recorded_stages
 from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, linear_axis, log_axis
-from pybench.report.charts.curves import UNSAFE_HEADROOM, cell_trace, plot_text, symbol
+from pybench.report.charts.curves import UNSAFE_HEADROOM, cell_stroke, cell_trace, plot_text, symbol
 from pybench.report.charts.grid import Charts, charts_section, datum
 from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
@@ -196,16 +196,15 @@ def _line(cell: CellView, rows: pd.DataFrame, measure: _Measure, suffix: str) ->
     """A line with gaps where a step has no figure, and the marker of the lock at its end."""
     values = [None if pd.isna(value) else float(value) for value in rows[measure.column]]
     last = max((place for place, value in enumerate(values) if value is not None), default=-1)
-    colour, dash = cell.line.colour, "dot" if cell.unsafe else cell.line.dash
     return cell_trace(cell) | {
         # A figure between two gaps has no line, and is seen by its marker.
         "mode": "lines+markers",
         "x": middles(rows.index, float(rows["step_ns"].iloc[0])),
         "y": [None if value is None else _short(value) for value in values],
         "yaxis": f"y{suffix}",
-        "line": {"color": colour, "width": 2, "dash": dash},
+        "line": cell_stroke(cell),
         "marker": {
-            "color": colour,
+            "color": cell.line.colour,
             "size": [7 if place == last else 2 for place in range(len(values))],
             "symbol": symbol(cell),
             "line": {"width": 0},
