@@ -234,12 +234,21 @@ def symbol(cell: CellView) -> str:
     return cell.line.shape + SYMBOL_SUFFIXES[cell.verdict]
 
 
+def is_quantile(cell: CellView, measure: Measure) -> bool:
+    """Whether the figure is a quantile, which may be pooled, or a bound where it lies beyond the window."""
+    return f"{measure.column.removesuffix('_us')}_pooled" in cell.row
+
+
+def figure_text(cell: CellView, measure: Measure) -> str:
+    """The figure of `cell`, written."""
+    if is_quantile(cell, measure):
+        return quantile_text(cell.row, measure.column)
+    return measure.text(cell.number(measure.column))
+
+
 def hover_text(cell: CellView, measure: Measure) -> str:
     """The figure of `cell` in words, with its interval, and its verdict where it is not SAFE."""
-    value = cell.number(measure.column)
-    # A quantile that lies beyond the window has a bound in the record.
-    is_quantile = f"{measure.column.removesuffix('_us')}_pooled" in cell.row
-    text = quantile_text(cell.row, measure.column) if is_quantile else measure.text(value)
+    text = figure_text(cell, measure)
     low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))
     if low is not None and high is not None:
         text += f" ({measure.text(low)} to {measure.text(high)})"

@@ -17,7 +17,7 @@ from pybench.matrix.stages import Stages, recorded_stages
 from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, linear_axis, log_axis
 from pybench.report.charts.curves import UNSAFE_HEADROOM, cell_stroke, cell_trace, plot_text, symbol
-from pybench.report.charts.grid import Charts, charts_section, datum
+from pybench.report.charts.grid import Charts, cell_row, charts_section, datum
 from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.sections.timeline import middles, time_axis, whole_steps
@@ -246,8 +246,7 @@ def _rows(load: _Load) -> Iterator[DataRow]:
             begin_ns = end_ns
             if not within.empty:
                 where = " · ".join(filter(None, [say_conditions(_other_conditions(cell)), text]))
-                figures, struck = _figures(within), cell.breaks_exclusion
-                yield DataRow(cell.series.label, where, figures, cell.verdict, struck, cell.index)
+                yield cell_row(cell, where, _figures(within))
 
 
 def _other_conditions(cell: CellView) -> Conditions:
