@@ -100,6 +100,13 @@ def y_axis(view: View, cells: Sequence[CellView], measure: Measure) -> Axis:
     return linear_axis(values, measure.axis, measure.ticks)
 
 
+def top_of(view: View, tops: Mapping[CellView, float]) -> float:
+    """The top of an axis for cells with these highest figures; unsafe locks count only where they flatten nothing."""
+    usable = max((top for cell, top in tops.items() if view.may_be_used(cell.series)), default=0.0)
+    highest = max(tops.values(), default=1.0)
+    return usable if 0 < usable < highest / UNSAFE_HEADROOM else highest
+
+
 def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis, *, id_: str, title: str) -> Figure:
     """`measure` of `cells`, which differ in their line and load only, against the run's load axis."""
     load = view.load_axis

@@ -19,7 +19,7 @@ from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import NOT_AVAILABLE, format_count, format_percent, format_us
 from pybench.planning.limit_search import Phase, Shown
 from pybench.report.charts.axes import Axis, linear_axis, log_axis
-from pybench.report.charts.curves import HEIGHT, MARGIN, Point, end_labels, plot_text, symbol
+from pybench.report.charts.curves import HEIGHT, MARGIN, Point, cell_trace, end_labels, symbol
 from pybench.report.charts.grid import Charts, cell_row, charts_section, datum
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
@@ -166,7 +166,7 @@ def _axes(drawn: Sequence[tuple[_Searched, list[Any]]], measure: _Measure) -> tu
 
 def _traces(one: _Searched, points: Sequence[Any], measure: _Measure, y: Axis) -> Iterator[dict[str, Any]]:
     line = one.cell.line
-    base = {"type": "scatter", "name": plot_text(line.label), "meta": line.label, "ids": [one.cell.index]}
+    base = cell_trace(one.cell)
     ordered = sorted(points)
     yield base | {
         "x": [_short(x) for x, *_ in ordered],

@@ -16,7 +16,7 @@ from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.stages import Stages, recorded_stages
 from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, linear_axis, log_axis
-from pybench.report.charts.curves import UNSAFE_HEADROOM, cell_stroke, cell_trace, plot_text, symbol
+from pybench.report.charts.curves import cell_stroke, cell_trace, plot_text, symbol, top_of
 from pybench.report.charts.grid import Charts, cell_row, charts_section, datum
 from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
@@ -164,15 +164,11 @@ def _panel(view: View, load: _Load, id_: str) -> Figure:
 
 def _axis(view: View, load: _Load, measure: _Measure) -> Axis:
     """The axis of a part, as high as the locks that may be used need."""
-    values = {cell.id: load.medians[cell.id][measure.column].dropna() for cell in load.drawn}
+    values = {cell: load.medians[cell.id][measure.column].dropna() for cell in load.drawn}
     if measure.is_latency:
         return log_axis([float(one) for some in values.values() for one in some], measure.title, format_us)
     tops = {cell: float(some.max()) for cell, some in values.items() if len(some)}
-    usable = [tops[cell.id] for cell in load.drawn if cell.id in tops and view.may_be_used(cell.series)]
-    top = max(tops.values(), default=1.0)
-    if usable and 0 < max(usable) < top / UNSAFE_HEADROOM:
-        top = max(usable)
-    return linear_axis([top], measure.title, format_count)
+    return linear_axis([top_of(view, tops)], measure.title, format_count)
 
 
 def _area(load: _Load, unit: str, suffix: str) -> dict[str, Any]:

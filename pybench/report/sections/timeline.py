@@ -14,7 +14,7 @@ from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.durations import format_duration
 from pybench.numbers import format_count
 from pybench.report.charts.axes import Axis, linear_axis, whole_axis
-from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, cell_stroke, cell_trace, symbol
+from pybench.report.charts.curves import MARGIN, cell_stroke, cell_trace, symbol, top_of
 from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataTable, Datum, Figure, Section
@@ -151,12 +151,8 @@ def time_axis(end_s: float) -> Axis:
 
 def _y_axis(view: View, cells: Sequence[CellView], by_cell: dict[str, pd.DataFrame]) -> Axis:
     """As high as the locks that may be used need."""
-    tops = {cell.id: float(by_cell[cell.id]["grants"].max()) for cell in cells}
-    usable = [tops[cell.id] for cell in cells if view.may_be_used(cell.series)]
-    top = max(tops.values())
-    if usable and max(usable) > 0 and top > UNSAFE_HEADROOM * max(usable):
-        top = max(usable)
-    return linear_axis([top], "grants per 100 ms", format_count)
+    tops = {cell: float(by_cell[cell.id]["grants"].max()) for cell in cells}
+    return linear_axis([top_of(view, tops)], "grants per 100 ms", format_count)
 
 
 def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
