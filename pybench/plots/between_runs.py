@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pybench.analysis.between_runs import CellChange, Effect, FigureChange, RunChanges
 from pybench.analysis.verdicts import Verdict
 from pybench.errors import InputError
@@ -122,7 +120,7 @@ def _beside(axis: Axes, sets: Sequence[Sequence[float]], measure: Measure) -> No
     picture.scale(axis, "y", measures.axis_of(measure, [measures.Value(one, "") for values in sets for one in values]))
     axis.set_ylabel("")
     for place, (values, ink) in enumerate(zip(sets, ("--ink-soft", "--series-0"), strict=True)):
-        xs = np.linspace(place - 0.12, place + 0.12, max(len(values), 1))[: len(values)]
+        xs = picture.apart(place, len(values))
         axis.plot(xs, values, "o", color=picture.colour(ink), markersize=5, alpha=0.8, clip_on=False)
     axis.set_xlim(-0.5, 1.5)
     axis.set_xticks([0, 1], ["old", "new"])

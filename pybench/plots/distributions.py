@@ -116,7 +116,7 @@ def quantiles_by_trial(run: Run, cell: str, phase: str = "response") -> picture.
         axis.grid(visible=False, axis="x")
         for place, values in enumerate(known.values()):
             look = {**picture.marker(view), "alpha": 0.75}
-            axis.plot(np.linspace(place - 0.12, place + 0.12, max(len(values), 1))[: len(values)], values, **look)
+            axis.plot(picture.apart(place, len(values)), values, **look)
         axis.set_title(f"{phase}, trial by trial: {view.name} {picture.verdict_text(view)}")
     figure.alt = f"{phase} of {view.name}, {view.verdict}, trial by trial. " + "; ".join(
         f"{name}: {', '.join(format_us(us) for us in known[name]) or 'too few samples'}" for name in MARKED

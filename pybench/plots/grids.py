@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Text = Callable[["CellView"], tuple[str, str]]
 """The text of a square, and the name of its colour."""
 MOST_COLUMNS = 7
-_TINTS = {"SAFE": "--safe", "UNSAFE": "--unsafe", "UNDECIDED": "--undecided", "VOID": "--undecided"}
 
 
 def verdicts(run: Run, where: str | None = None) -> picture.Picture:
@@ -29,7 +28,7 @@ def verdicts(run: Run, where: str | None = None) -> picture.Picture:
     def text(cell: CellView) -> tuple[str, str]:
         bound = cell.number("bound_per_million")
         below = f"\nrate < {COLUMNS['bound_per_million'].format.text(bound)}" if bound is not None else ""
-        return f"{picture.verdict_text(cell)}{below}", _TINTS[cell.verdict]
+        return f"{picture.verdict_text(cell)}{below}", picture.VERDICT_COLOURS[cell.verdict]
 
     return _grid(chosen(run, where), "verdict, and with 95 % confidence the rate of violations", text)
 
@@ -41,7 +40,8 @@ def standings(run: Run, where: str | None = None) -> picture.Picture:
     def text(cell: CellView) -> tuple[str, str]:
         standing = selection.view.standing(cell)
         if standing.rank is None:
-            return (picture.verdict_text(cell) if cell.verdict != "SAFE" else "not ranked"), _TINTS[cell.verdict]
+            told = picture.verdict_text(cell) if cell.verdict != "SAFE" else "not ranked"
+            return told, picture.VERDICT_COLOURS[cell.verdict]
         if standing.place is Place.ALONE:
             return "no rival", "--ink-soft"
         return standing.mark, "--safe" if standing.rank == 1 else "--ink-soft"

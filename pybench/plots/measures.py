@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pybench.analysis.quantile_text import quantile_text
 from pybench.columns import COLUMNS
 from pybench.errors import InputError
 from pybench.numbers import NOT_AVAILABLE
 from pybench.report.charts.axes import Axis, linear_axis, log_axis
-from pybench.report.charts.curves import Measure
+from pybench.report.charts.curves import Measure, figure_text
 from pybench.report.sections import cost, fairness, latency, throughput
 from pybench.report.view import CellView
 
@@ -64,8 +63,7 @@ def value_of(cell: CellView, measure: Measure) -> Value:
     """The figure of `cell`. Only a SAFE cell has an interval of safe grants/s."""
     number = cell.number(measure.column)
     bound = cell.number(f"{measure.column.removesuffix('_us')}_at_least_us")
-    is_quantile = f"{measure.column.removesuffix('_us')}_pooled" in cell.row
-    text = quantile_text(cell.row, measure.column) if is_quantile else measure.text(number)
+    text = figure_text(cell, measure)
     if number is None:
         return Value(bound, text, is_bound=bound is not None)
     low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 
 from pybench.report.html import VERDICT_SYMBOLS, asset
@@ -125,6 +126,11 @@ def marker(cell: CellView) -> dict[str, Any]:
     fill = ink if cell.verdict == "SAFE" else colour("--paper")
     look = {"marker": _MARKERS[cell.line.shape], "markersize": 7, "markerfacecolor": fill, "markeredgecolor": ink}
     return {**look, "markeredgewidth": 1.5, "linestyle": "none", "clip_on": False, "zorder": 4}
+
+
+def apart(place: float, count: int) -> Sequence[float]:
+    """Places for the markers of `count` trials around `place`, so that none hides another."""
+    return [float(x) for x in np.linspace(place - 0.12, place + 0.12, count)]
 
 
 def cross(axis: Axes, cell: CellView, x: float, y: float) -> None:

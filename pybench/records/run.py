@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 FRAMES = (
     *("trials", "latency", "timeline", "clients", "commands", "nodes", "telemetry"),
-    *("violations", "summary"),
+    *("violations", "summary", "probes"),
 )
-"""The frames with a column `cell`."""
+"""The frames with a column `cell`; without a search `probes` has no columns."""
 
 _SHOWN = (
     *("strategy", "args", "backend", "concurrency", "keys", "hold", "retry"),

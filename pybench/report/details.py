@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
+import pandas as pd
+
 from pybench.matrix.conditions import say_conditions
 from pybench.report.contests import hardest_load
 from pybench.report.view import CellView, View
@@ -25,8 +29,13 @@ def only_some(view: View) -> str:
     return f" Of {len(view.cells):,} cells, the {shown} of one load are shown." if shown < len(view.cells) else ""
 
 
-def panels(view: View) -> list[tuple[str, list[CellView]]]:
-    """The detailed cells of each chart, with the title of the chart in words."""
-    ids = {cell.id for cell in detailed(view)}
+def panels(view: View, ids: Container[str]) -> list[tuple[str, list[CellView]]]:
+    """The cells of each chart, those with these ids, with the title of the chart in words."""
     shown = ((conditions, [cell for cell in cells if cell.id in ids]) for conditions, cells in view.panels())
     return [(say_conditions(conditions), cells) for conditions, cells in shown if cells]
+
+
+def of_complete_trials(view: View, rows: pd.DataFrame) -> pd.DataFrame:
+    """Those `rows` of single clients, servers or steps that belong to a complete trial."""
+    trials = view.run.trials
+    return rows.merge(trials.loc[trials["status"] == "complete", ["cell", "trial"]], on=["cell", "trial"])

@@ -43,7 +43,7 @@ class DataRow:
     verdict: str
     is_struck: bool
     """Whether its name is struck out: the lock broke the exclusion that it promises."""
-    index: int | None = None
+    index: int
     """`CellView.index` of the cell, by which the page's filter hides the row."""
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pybench
 from pybench.analysis.limits import LIMIT_COLUMNS
 from pybench.planning.limit_search import Phase
 from pybench.records import Run
+from pybench.report.both_runs import both
 from pybench.report.cautions.of_run import cautions
 from pybench.report.markdown import build as markdown
 from pybench.report.sections import limit
@@ -66,6 +68,16 @@ def searched(mode: str, **changed: object) -> Run:
 
 def view_of(mode: str, **changed: object) -> View:
     return make_view(searched(mode, **changed))
+
+
+def test_the_page_of_two_searches_has_the_probes_and_curves_of_both():
+    old, new = searched("curve"), searched("curve")
+    view = both(pybench.compare(old, new), old, new)
+    limits, loads = limit.limit_tables(view)
+    limits_alone, loads_alone = limit.limit_tables(make_view(old))
+    assert [row.figures for row in limits.rows[::2]] == [row.figures for row in limits_alone.rows]
+    assert len(loads.rows) == 2 * len(loads_alone.rows)
+    assert len(limit.render(view).figures) == 2
 
 
 def test_a_run_without_a_search_has_no_such_section_and_no_such_column():

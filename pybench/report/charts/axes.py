@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.numbers import format_count
@@ -52,6 +52,11 @@ def linear_axis(values: Iterable[float], title: str, text: Text = format_count) 
     count = math.ceil(top / step)
     ticks = [index * step for index in range(count + 1)]
     return Axis("linear", 0.0, max(top * 1.08, ticks[-1]), ticks, title, text)
+
+
+def whole_axis(end: float, title: str, text: Text) -> Axis:
+    """From zero to exactly `end`, for what fills the width of a chart."""
+    return replace(linear_axis([end], title, text), high=end)
 
 
 def log_axis(values: Iterable[float], title: str, text: Text) -> Axis:

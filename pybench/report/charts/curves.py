@@ -20,7 +20,8 @@ from pybench.matrix.conditions import chart_title, say_condition
 from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, Text, linear_axis, load_axis, log_axis
 from pybench.report.section import Figure
-from pybench.report.view import INVERSIONS, CellView, Series, View
+from pybench.report.trial_figures import INVERSIONS
+from pybench.report.view import CellView, Series, View
 
 SYMBOL_SUFFIXES = {"SAFE": "", "UNSAFE": "-x-open", "UNDECIDED": "-open", "VOID": "-open-dot"}
 # An unsafe lock may reach so many times as high as the safe ones before it is cut off.
@@ -65,7 +66,7 @@ def _format(column: str) -> Format:
 
 
 def over_trials(measure: Measure) -> Measure:
-    """`measure` with bars from its lowest to its highest trial; its column is one of `view.TRIAL_RANGES`."""
+    """`measure` with bars from its lowest to its highest trial; its column is one of `trial_figures.TRIAL_RANGES`."""
     return replace(measure, low=f"{measure.column}_lowest", high=f"{measure.column}_highest")
 
 
@@ -97,6 +98,13 @@ def y_axis(view: View, cells: Sequence[CellView], measure: Measure) -> Axis:
     if usable and max(values) > UNSAFE_HEADROOM * max(usable):
         values = usable
     return linear_axis(values, measure.axis, measure.ticks)
+
+
+def top_of(view: View, tops: Mapping[CellView, float]) -> float:
+    """The top of an axis for cells with these highest figures; unsafe locks count only where they flatten nothing."""
+    usable = max((top for cell, top in tops.items() if view.may_be_used(cell.series)), default=0.0)
+    highest = max(tops.values(), default=1.0)
+    return usable if 0 < usable < highest / UNSAFE_HEADROOM else highest
 
 
 def load_panel(view: View, cells: Sequence[CellView], measure: Measure, y: Axis, *, id_: str, title: str) -> Figure:
@@ -233,12 +241,21 @@ def symbol(cell: CellView) -> str:
     return cell.line.shape + SYMBOL_SUFFIXES[cell.verdict]
 
 
+def is_quantile(cell: CellView, measure: Measure) -> bool:
+    """Whether the figure is a quantile, which may be pooled, or a bound where it lies beyond the window."""
+    return f"{measure.column.removesuffix('_us')}_pooled" in cell.row
+
+
+def figure_text(cell: CellView, measure: Measure) -> str:
+    """The figure of `cell`, written."""
+    if is_quantile(cell, measure):
+        return quantile_text(cell.row, measure.column)
+    return measure.text(cell.number(measure.column))
+
+
 def hover_text(cell: CellView, measure: Measure) -> str:
     """The figure of `cell` in words, with its interval, and its verdict where it is not SAFE."""
-    value = cell.number(measure.column)
-    # A quantile that lies beyond the window has a bound in the record.
-    is_quantile = f"{measure.column.removesuffix('_us')}_pooled" in cell.row
-    text = quantile_text(cell.row, measure.column) if is_quantile else measure.text(value)
+    text = figure_text(cell, measure)
     low, high = (cell.number(column) if column else None for column in (measure.low, measure.high))
     if low is not None and high is not None:
         text += f" ({measure.text(low)} to {measure.text(high)})"

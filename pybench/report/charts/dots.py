@@ -8,7 +8,7 @@ from typing import Any
 
 from pybench.numbers import NOT_AVAILABLE
 from pybench.report.charts.axes import Axis
-from pybench.report.charts.curves import Measure, hover_text, plot_text, series_text, symbol
+from pybench.report.charts.curves import Measure, cell_trace, hover_text, plot_text, series_text, symbol
 from pybench.report.section import Figure
 from pybench.report.view import CellView
 
@@ -92,14 +92,10 @@ def _dot(cell: CellView, value: float | None, row: int, measure: Measure, axis: 
     if value is None:
         return _gap(cell, row, measure, axis)
     within = value <= axis.high
-    trace: dict[str, Any] = {
-        "type": "scatter",
+    trace = cell_trace(cell) | {
         "mode": "markers",
-        "name": plot_text(cell.line.label),
-        "meta": cell.line.label,
         "x": [value if within else axis.high * 0.995],
         "y": [row],
-        "ids": [cell.index],
         "cliponaxis": False,
         "customdata": [hover_text(cell, measure)],
         "hovertemplate": "%{fullData.name}: %{customdata}<extra></extra>",
@@ -126,14 +122,10 @@ def _dot(cell: CellView, value: float | None, row: int, measure: Measure, axis: 
 
 def _gap(cell: CellView, row: int, measure: Measure, axis: Axis) -> dict[str, Any]:
     """The row of a cell without a place on the axis: the text n/a, or 0 on a logarithmic axis."""
-    return {
-        "type": "scatter",
+    return cell_trace(cell) | {
         "mode": "text",
-        "name": plot_text(cell.line.label),
-        "meta": cell.line.label,
         "x": [axis.low],
         "y": [row],
-        "ids": [cell.index],
         "text": [NOT_AVAILABLE if cell.number(measure.column) is None else "0"],
         "textposition": "middle right",
         "textfont": {"color": "var(--ink-soft)"},

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pybench.analysis.quantile_text import least_wait, quantile_text
+from pybench.analysis.quantile_text import least_wait
 from pybench.matrix.conditions import condition_texts, say_conditions
 from pybench.report.charts.axes import Axis
-from pybench.report.charts.curves import Measure, drawn_values, load_panel, y_axis
+from pybench.report.charts.curves import Measure, drawn_values, figure_text, is_quantile, load_panel, y_axis
 from pybench.report.charts.dots import dot_panel
 from pybench.report.contests import by_wins
 from pybench.report.html import fill
@@ -115,7 +115,7 @@ def cell_table(
 ) -> DataTable:
     """A row for each cell, in the order of the loads; none for a cell without `figures`."""
     rows = [
-        DataRow(cell.series.label, say_conditions(conditions), found, cell.verdict, cell.breaks_exclusion, cell.index)
+        cell_row(cell, say_conditions(conditions), found)
         for conditions, cells in view.facets()
         for cell in cells
         if (found := figures(cell)) is not None
@@ -123,10 +123,14 @@ def cell_table(
     return DataTable(caption, list(columns), rows)
 
 
+def cell_row(cell: CellView, where: str, figures: list[Datum]) -> DataRow:
+    """A row about `cell`, which the page's filter hides with it."""
+    return DataRow(cell.series.label, where, figures, cell.verdict, cell.breaks_exclusion, cell.index)
+
+
 def _shown(cell: CellView, measure: Measure) -> Datum:
-    if f"{measure.column.removesuffix('_us')}_pooled" in cell.row:
-        # A quantile may be pooled, or a bound.
-        return Datum(quantile_text(cell.row, measure.column), least_wait(cell.row, measure.column))
+    if is_quantile(cell, measure):
+        return Datum(figure_text(cell, measure), least_wait(cell.row, measure.column))
     return datum(cell.number(measure.column), measure.text)
 
 

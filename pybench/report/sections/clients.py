@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pybench.formats import Format
 from pybench.numbers import format_count, format_us
 from pybench.report import details
-from pybench.report.charts.axes import Axis, linear_axis, log_axis
+from pybench.report.charts.axes import Axis, linear_axis, log_axis, whole_axis
 from pybench.report.charts.curves import MARGIN, cell_stroke, cell_trace, symbol
 from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.section import Datum, Figure, Section
@@ -68,11 +68,9 @@ WAIT = _Curve(
 def render(view: View) -> Section | None:
     """Two panels for each load; None for a run without several clients, or of a schema without them."""
     found = clients_of(view)
-    shown = [(title, [cell for cell in cells if cell.id in found]) for title, cells in details.panels(view)]
     figures = [
         figure
-        for place, (title, cells) in enumerate(shown)
-        if cells
+        for place, (title, cells) in enumerate(details.panels(view, found))
         for curve in (SHARE, WAIT)
         if (figure := _panel(curve, title, cells, found, f"clients-{curve.key}-{place}")) is not None
     ]
@@ -104,13 +102,11 @@ def render(view: View) -> Section | None:
 def clients_of(view: View) -> dict[str, Clients]:
     """The clients of each detailed cell with several of them, by the id of the cell."""
     rows = view.run.clients
-    trials = view.run.trials
-    complete = trials.loc[trials["status"] == "complete", ["cell", "trial"]]
     wanted = {cell.id for cell in details.detailed(view) if (cell.number("concurrency") or 0) >= LEAST_CLIENTS}
     # The row of all clients beyond the first thousand is no client.
-    single = rows[rows["cell"].isin(wanted) & (rows["clients"] == 1)].merge(complete, on=["cell", "trial"])
+    single = rows[rows["cell"].isin(wanted) & (rows["clients"] == 1)]
     found = {}
-    for cell, of_cell in single.groupby("cell", sort=False):
+    for cell, of_cell in details.of_complete_trials(view, single).groupby("cell", sort=False):
         fair = of_cell.groupby("trial")["grants"].transform("mean")
         served = of_cell[fair > 0]
         if len(served):
@@ -132,8 +128,7 @@ def _panel(
     if not drawn:
         return None
     y = curve.axis([float(value) for cell in drawn for value in values[cell.id]])
-    x = linear_axis([100.0], "% of clients, from the least to the most", format_count)
-    x = Axis("linear", 0.0, 100.0, x.ticks, x.title, x.text)
+    x = whole_axis(100.0, "% of clients, from the least to the most", format_count)
     data = []
     for cell in drawn:
         at, points = _quantised(values[cell.id])

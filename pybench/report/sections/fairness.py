@@ -8,7 +8,8 @@ from pybench.matrix.conditions import say_conditions
 from pybench.report.charts.curves import Measure, over_trials
 from pybench.report.charts.grid import Charts, bars, charts_section, measure_figures, measure_table
 from pybench.report.section import Section
-from pybench.report.view import INVERSIONS, View
+from pybench.report.trial_figures import INVERSIONS
+from pybench.report.view import View
 
 JAIN = over_trials(Measure("jain", "jain", "Jain's index", "index, 0 to 1", top=1.0))
 LONGEST_WAIT = over_trials(Measure("wait", "longest_wait_us", "longest wait", "wait", scale="log"))

@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pybench.formats import Format
 from pybench.numbers import format_count
 from pybench.report import details
-from pybench.report.charts.axes import Axis, linear_axis
+from pybench.report.charts.axes import Axis, whole_axis
 from pybench.report.charts.curves import cell_stroke, cell_trace
 from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.charts.stacked import stacked
@@ -64,11 +63,9 @@ def render(view: View) -> Section | None:
     if "retry" not in view.axes or view.run.commands.empty:
         return None
     found = {cell.id: bursts for cell in details.detailed(view) if (bursts := bursts_of(view, cell)) is not None}
-    shown = [(title, [cell for cell in cells if cell.id in found]) for title, cells in details.panels(view)]
     figures = [
         _panel(title, cells[:SHOWN_LINES], found, f"herd-{place}")
-        for place, (title, cells) in enumerate(shown)
-        if cells
+        for place, (title, cells) in enumerate(details.panels(view, found))
     ]
     if not figures:
         return None
@@ -98,26 +95,15 @@ def render(view: View) -> Section | None:
 
 def bursts_of(view: View, cell: CellView) -> Bursts | None:
     """The bursts of `cell`; None where no trial sent a command, or where its steps are longer than 10 ms."""
-    rows = view.run.commands
-    complete = set(view.run.trials.loc[view.run.trials["status"] == "complete", "trial"][_is(view.run.trials, cell)])
-    trials = [
-        np.asarray(commands, dtype=np.int64)
-        for trial, step_ns, commands in zip(
-            *(rows.loc[_is(rows, cell), name] for name in ("trial", "step_ns", "commands")), strict=True
-        )
-        if trial in complete and step_ns == STEP_NS
-    ]
+    commands = view.run.commands
+    rows = details.of_complete_trials(view, commands[commands["cell"] == cell.id])
+    trials = [np.asarray(steps, dtype=np.int64) for steps in rows.loc[rows["step_ns"] == STEP_NS, "commands"]]
     sent = [steps[steps > 0] for steps in trials if steps.any()]
     if not sent:
         return None
     means = [float(steps.mean()) for steps in sent]
     ratios = [float(steps.max()) / mean for steps, mean in zip(sent, means, strict=True)]
     return Bursts(float(np.median(means)), float(np.median(ratios)), _typical(trials))
-
-
-def _is(rows: pd.DataFrame, cell: CellView) -> pd.Series:
-    same: pd.Series = rows["cell"] == cell.id
-    return same
 
 
 def _typical(trials: Sequence[NDArray[np.int64]]) -> list[int]:
@@ -130,11 +116,8 @@ def _typical(trials: Sequence[NDArray[np.int64]]) -> list[int]:
 
 
 def _panel(title: str, cells: Sequence[CellView], found: dict[str, Bursts], id_: str) -> Figure:
-    end_ms = PIECE * STEP_NS / 1e6
-    x = linear_axis([end_ms], "ms", format_count)
-    x = Axis("linear", 0.0, end_ms, x.ticks, x.title, x.text)
     parts = [(_y_axis(cell, found[cell.id]), PART_HEIGHT) for cell in cells]
-    stack = stacked(x, parts)
+    stack = stacked(whole_axis(PIECE * STEP_NS / 1e6, "ms", format_count), parts)
     data = []
     for cell, suffix in zip(cells, stack.suffixes, strict=True):
         piece = found[cell.id].piece

@@ -19,8 +19,8 @@ from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import NOT_AVAILABLE, format_count, format_percent, format_us
 from pybench.planning.limit_search import Phase, Shown
 from pybench.report.charts.axes import Axis, linear_axis, log_axis
-from pybench.report.charts.curves import HEIGHT, MARGIN, Point, end_labels, plot_text, symbol
-from pybench.report.charts.grid import Charts, charts_section, datum
+from pybench.report.charts.curves import HEIGHT, MARGIN, Point, cell_trace, end_labels, symbol
+from pybench.report.charts.grid import Charts, cell_row, charts_section, datum
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.view import CellView, View
 
@@ -105,14 +105,17 @@ def render(view: View) -> Section | None:
         figures=figures,
         columns=2,
         note=" ".join(notes),
-        tables=limit_tables(view),
+        tables=_tables(everything),
     )
     return charts_section(charts)
 
 
 def limit_tables(view: View) -> list[DataTable]:
     """The limit of each cell with a search, and the latency over load of those with a curve."""
-    everything = [one for _, found in _facets(view) for one in found]
+    return _tables([one for _, found in _facets(view) for one in found])
+
+
+def _tables(everything: Sequence[_Searched]) -> list[DataTable]:
     tables = [DataTable("The limit", _LIMIT_TITLES, [_limit_row(one) for one in everything])] if everything else []
     rows = [row for one in everything for row in _curve_rows(one)]
     return [*tables, *([DataTable("Latency over load", _CURVE_TITLES, rows)] if rows else [])]
@@ -163,7 +166,7 @@ def _axes(drawn: Sequence[tuple[_Searched, list[Any]]], measure: _Measure) -> tu
 
 def _traces(one: _Searched, points: Sequence[Any], measure: _Measure, y: Axis) -> Iterator[dict[str, Any]]:
     line = one.cell.line
-    base = {"type": "scatter", "name": plot_text(line.label), "meta": line.label, "ids": [one.cell.index]}
+    base = cell_trace(one.cell)
     ordered = sorted(points)
     yield base | {
         "x": [_short(x) for x, *_ in ordered],
@@ -224,9 +227,7 @@ def _limit_row(one: _Searched) -> DataRow:
         datum(cell.number("trials"), format_count),
         datum(float(len(searching)), format_count),
     ]
-    return DataRow(
-        cell.series.label, say_conditions(cell.conditions), figures, cell.verdict, cell.breaks_exclusion, cell.index
-    )
+    return cell_row(cell, say_conditions(cell.conditions), figures)
 
 
 _CURVE_TITLES = ["arrivals/s", "grants/s", "p50", "p99", "mean time in the system"]
@@ -243,7 +244,7 @@ def _curve_rows(one: _Searched) -> Iterator[DataRow]:
             datum(point.grants_per_s, _RATE),
             *(datum(value, Format.TIME_US.text) for value in (point.p50_us, point.p99_us, point.system_us)),
         ]
-        yield DataRow(cell.series.label, where, figures, cell.verdict, cell.breaks_exclusion, cell.index)
+        yield cell_row(cell, where, figures)
 
 
 def _alt(drawn: Sequence[tuple[_Searched, list[Any]]], measure: _Measure, title: str) -> str:

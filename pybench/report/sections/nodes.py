@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pandas as pd
+
 from pybench.analysis.stats import median, number
 from pybench.formats import Format
 from pybench.matrix.conditions import say_conditions
@@ -71,19 +73,23 @@ class Row:
 
 def render(view: View) -> Section | None:
     """A row for each server of each quorum lock; None in a run without any."""
-    rows = [row for cell in details.detailed(view) for row in _rows(view, cell)]
+    found = _found(view)
+    rows = [row for cell, servers in found for row in _rows(cell, servers)]
     if not rows:
         return None
-    lede = " ".join(remarks(view)) or "No server stands out."
+    lede = " ".join(_remarks(found)) or "No server stands out."
     html = fill("nodes.html", rows=rows, titles=TITLES, has_where=bool(view.axes), lede=lede + details.only_some(view))
     return Section("nodes", "Servers of quorum locks", html, nav="Servers")
 
 
 def remarks(view: View) -> list[str]:
     """A sentence for each lock with a server that votes late or not at all, about its worst cell."""
+    return _remarks(_found(view))
+
+
+def _remarks(found: Sequence[tuple[CellView, list[Server]]]) -> list[str]:
     worst: dict[str, tuple[float, str]] = {}
-    for cell in details.detailed(view):
-        servers = servers_of(view, cell)
+    for cell, servers in found:
         for one in _standing_out(servers):
             weight = 10 * one.share("unanswered") + one.late
             told = (weight, f"{cell.name}: {_remark(one, servers)}.")
@@ -103,11 +109,13 @@ def _remark(one: Server, servers: Sequence[Server]) -> str:
     )
 
 
-def servers_of(view: View, cell: CellView) -> list[Server]:
-    """The servers of `cell`; none for a lock of one server."""
-    rows, trials = view.run.nodes, view.run.trials
-    complete = trials.loc[(trials["status"] == "complete") & (trials["cell"] == cell.id), "trial"]
-    rows = rows[(rows["cell"] == cell.id) & rows["trial"].isin(complete)]
+def _found(view: View) -> list[tuple[CellView, list[Server]]]:
+    """The servers of each detailed cell; none for a lock of one server."""
+    of_cells = dict(iter(details.of_complete_trials(view, view.run.nodes).groupby("cell", sort=False)))
+    return [(cell, _servers(of_cells[cell.id])) for cell in details.detailed(view) if cell.id in of_cells]
+
+
+def _servers(rows: pd.DataFrame) -> list[Server]:
     return [
         Server(
             number=int(of_server["server"].iloc[0]),
@@ -120,8 +128,7 @@ def servers_of(view: View, cell: CellView) -> list[Server]:
     ]
 
 
-def _rows(view: View, cell: CellView) -> list[Row]:
-    servers = servers_of(view, cell)
+def _rows(cell: CellView, servers: Sequence[Server]) -> list[Row]:
     out = _standing_out(servers)
     where = say_conditions(cell.conditions)
     return [Row(cell, where, one.number, one in out, _figures(one)) for one in servers]

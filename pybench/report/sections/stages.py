@@ -16,8 +16,8 @@ from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.stages import Stages, recorded_stages
 from pybench.numbers import NOT_AVAILABLE, format_count, format_us
 from pybench.report.charts.axes import Axis, linear_axis, log_axis
-from pybench.report.charts.curves import UNSAFE_HEADROOM, cell_trace, plot_text, symbol
-from pybench.report.charts.grid import Charts, charts_section, datum
+from pybench.report.charts.curves import cell_stroke, cell_trace, plot_text, symbol, top_of
+from pybench.report.charts.grid import Charts, cell_row, charts_section, datum
 from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataRow, DataTable, Datum, Figure, Section
 from pybench.report.sections.timeline import middles, time_axis, whole_steps
@@ -164,15 +164,11 @@ def _panel(view: View, load: _Load, id_: str) -> Figure:
 
 def _axis(view: View, load: _Load, measure: _Measure) -> Axis:
     """The axis of a part, as high as the locks that may be used need."""
-    values = {cell.id: load.medians[cell.id][measure.column].dropna() for cell in load.drawn}
+    values = {cell: load.medians[cell.id][measure.column].dropna() for cell in load.drawn}
     if measure.is_latency:
         return log_axis([float(one) for some in values.values() for one in some], measure.title, format_us)
     tops = {cell: float(some.max()) for cell, some in values.items() if len(some)}
-    usable = [tops[cell.id] for cell in load.drawn if cell.id in tops and view.may_be_used(cell.series)]
-    top = max(tops.values(), default=1.0)
-    if usable and 0 < max(usable) < top / UNSAFE_HEADROOM:
-        top = max(usable)
-    return linear_axis([top], measure.title, format_count)
+    return linear_axis([top_of(view, tops)], measure.title, format_count)
 
 
 def _area(load: _Load, unit: str, suffix: str) -> dict[str, Any]:
@@ -196,16 +192,15 @@ def _line(cell: CellView, rows: pd.DataFrame, measure: _Measure, suffix: str) ->
     """A line with gaps where a step has no figure, and the marker of the lock at its end."""
     values = [None if pd.isna(value) else float(value) for value in rows[measure.column]]
     last = max((place for place, value in enumerate(values) if value is not None), default=-1)
-    colour, dash = cell.line.colour, "dot" if cell.unsafe else cell.line.dash
     return cell_trace(cell) | {
         # A figure between two gaps has no line, and is seen by its marker.
         "mode": "lines+markers",
         "x": middles(rows.index, float(rows["step_ns"].iloc[0])),
         "y": [None if value is None else _short(value) for value in values],
         "yaxis": f"y{suffix}",
-        "line": {"color": colour, "width": 2, "dash": dash},
+        "line": cell_stroke(cell),
         "marker": {
-            "color": colour,
+            "color": cell.line.colour,
             "size": [7 if place == last else 2 for place in range(len(values))],
             "symbol": symbol(cell),
             "line": {"width": 0},
@@ -247,8 +242,7 @@ def _rows(load: _Load) -> Iterator[DataRow]:
             begin_ns = end_ns
             if not within.empty:
                 where = " · ".join(filter(None, [say_conditions(_other_conditions(cell)), text]))
-                figures, struck = _figures(within), cell.breaks_exclusion
-                yield DataRow(cell.series.label, where, figures, cell.verdict, struck, cell.index)
+                yield cell_row(cell, where, _figures(within))
 
 
 def _other_conditions(cell: CellView) -> Conditions:

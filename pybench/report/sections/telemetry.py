@@ -39,9 +39,7 @@ def medians(view: View) -> dict[str, pd.DataFrame]:
     """The medians over the complete trials of each detailed cell, by the beginning of each step."""
     rows = view.run.telemetry
     wanted = [cell.id for cell in details.detailed(view)]
-    trials = view.run.trials
-    complete = trials.loc[trials["status"] == "complete", ["cell", "trial"]]
-    rows = rows[rows["cell"].isin(wanted)].merge(complete, on=["cell", "trial"])
+    rows = details.of_complete_trials(view, rows[rows["cell"].isin(wanted)])
     if rows.empty:
         return {}
     step, is_server = ["cell", "trial", "start_ns"], rows["server"].notna()

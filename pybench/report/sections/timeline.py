@@ -13,8 +13,8 @@ from pybench.formats import Format
 from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.durations import format_duration
 from pybench.numbers import format_count
-from pybench.report.charts.axes import Axis, linear_axis
-from pybench.report.charts.curves import MARGIN, UNSAFE_HEADROOM, cell_stroke, cell_trace, symbol
+from pybench.report.charts.axes import Axis, linear_axis, whole_axis
+from pybench.report.charts.curves import MARGIN, cell_stroke, cell_trace, symbol, top_of
 from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataTable, Datum, Figure, Section
@@ -146,18 +146,13 @@ def _watched(cell: CellView, rows: pd.DataFrame, part: telemetry.Part, suffix: s
 
 def time_axis(end_s: float) -> Axis:
     """The seconds of a window that ends at `end_s`."""
-    x = linear_axis([end_s], "seconds into the window", lambda value: f"{value:g}")
-    return Axis("linear", 0.0, end_s, x.ticks, x.title, x.text)
+    return whole_axis(end_s, "seconds into the window", lambda value: f"{value:g}")
 
 
 def _y_axis(view: View, cells: Sequence[CellView], by_cell: dict[str, pd.DataFrame]) -> Axis:
     """As high as the locks that may be used need."""
-    tops = {cell.id: float(by_cell[cell.id]["grants"].max()) for cell in cells}
-    usable = [tops[cell.id] for cell in cells if view.may_be_used(cell.series)]
-    top = max(tops.values())
-    if usable and max(usable) > 0 and top > UNSAFE_HEADROOM * max(usable):
-        top = max(usable)
-    return linear_axis([top], "grants per 100 ms", format_count)
+    tops = {cell: float(by_cell[cell.id]["grants"].max()) for cell in cells}
+    return linear_axis([top_of(view, tops)], "grants per 100 ms", format_count)
 
 
 def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
@@ -184,13 +179,11 @@ def _traces(cell: CellView, rows: pd.DataFrame) -> list[dict[str, Any]]:
         "customdata": [format_count(count) for count in y],
         "hovertemplate": f"%{{fullData.name}}{', median' if several else ''}: %{{customdata}}<extra></extra>",
     }
-    colour, dash = cell.line.colour, "dot" if cell.unsafe else cell.line.dash
-    thin = {"color": colour, "width": 1, "dash": "solid" if several else dash}
-    thick = {"color": colour, "width": 2, "dash": dash}
+    thin = cell_stroke(cell, 1) | ({"dash": "solid"} if several else {})
     trials = trace | {"mode": "lines", "x": xs, "y": ys, "line": thin, "opacity": FAINT if several else 0.85}
     trials |= {"hoverinfo": "skip"} if several else hover
-    median = trace | {"mode": "lines", "x": x, "y": y, "line": thick, **hover}
-    mark = {"color": colour, "size": 7, "symbol": symbol(cell)}
+    median = trace | {"mode": "lines", "x": x, "y": y, "line": cell_stroke(cell), **hover}
+    mark = {"color": cell.line.colour, "size": 7, "symbol": symbol(cell)}
     end = trace | {"mode": "markers", "x": x[-1:], "y": y[-1:], "marker": mark, **hover}
     end["customdata"] = hover["customdata"][-1:]
     return ([trials] + [median] * several if len(x) > 1 else []) + [end]
