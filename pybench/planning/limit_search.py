@@ -65,7 +65,7 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The rates of a search, per second. Only the curve may probe a rate below `least`, and nothing one above `most`."""
+    """The rates of a search, per second. Only the curve may probe below `least`, and nothing probes above `most`."""
 
     start: float
     least: float
