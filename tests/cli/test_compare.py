@@ -88,8 +88,9 @@ def test_a_run_beside_itself_has_no_change(pybench_inside):
     ("arguments", "message"),
     [
         ((REFERENCE, "nowhere"), "there is no folder"),
-        ((REFERENCE, REFERENCE, "--band", "much"), "--band: 'much' is not a percentage"),
-        ((REFERENCE, REFERENCE, "--md", "/nowhere/at/all.md"), "/nowhere/at"),
+        ((REFERENCE, REFERENCE, "--band", "much"), '--band: "much" is not a percentage'),
+        ((REFERENCE, REFERENCE, "--band", "0%"), '--band: "0%" is out of range; above 0% and at most 1000%'),
+        ((REFERENCE, REFERENCE, "--md", "/proc/nowhere/all.md"), "/proc/nowhere"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(pybench_inside, arguments, message):
