@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pybench.analysis.comparison.entrants import lock_labels
+from pybench.analysis.comparison.entrants import load_axes, lock_labels
 from pybench.cli.clock import Clock
 from pybench.cli.figures import latency, wall_time
 from pybench.cli.output import say, shown_path, stderr_console, takes_styles
@@ -87,16 +87,13 @@ class PlainLines:
 def labels_of(slots: Sequence[Slot]) -> dict[str, str]:
     """Cell id -> its lock, and its load by the axes that vary between the cells of `slots`: `fair, 16 clients`."""
     rows = {slot.cell.id: {"cell": slot.cell.id, **slot.cell.columns()} for slot in slots if not slot.is_control}
-    locks = lock_labels(list(rows.values()))
-    axes = [axis for axis in dict.fromkeys(axis for row in rows.values() for axis in row) if axis not in _OF_THE_LOCK]
-    varied = [axis for axis in axes if len({row.get(axis) for row in rows.values()}) > 1]
+    listed = list(rows.values())
+    locks = lock_labels(listed)
+    varied = [axis for axis in (load_axes(listed) if listed else ()) if len({row[axis] for row in listed}) > 1]
     return {
-        cell: ", ".join([locks[cell], *condition_texts((axis, row[axis]) for axis in varied if axis in row)])
+        cell: ", ".join([locks[cell], *condition_texts((axis, row[axis]) for axis in varied)])
         for cell, row in rows.items()
     }
-
-
-_OF_THE_LOCK = ("cell", "strategy", "args", "backend")
 
 
 def line_of(slot: Slot, finished: Finished, total: int, labels: Mapping[str, str]) -> str:
