@@ -48,8 +48,8 @@ def test_a_run_that_became_slower(pybench_inside, slower, tmp_path):
     assert "written: change.md" in done.err
     assert "| mutex |" in markdown.read_text()
     html = page.read_text()
-    assert "mutex, old" in html
-    assert "mutex, new" in html
+    assert "mutex (old)" in html
+    assert "mutex (new)" in html
     assert 'class="effect slower"' in html
     assert "<th" in html
 
