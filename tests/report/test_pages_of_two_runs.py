@@ -9,10 +9,10 @@ from collections import Counter
 import pytest
 
 from pybench.analysis.between_runs import compare_runs
-from pybench.analysis.between_runs.gate_answer import answer_of
+from pybench.analysis.between_runs.gate_answer import Outcome, answer_of
 from pybench.analysis.significance import Ratio
 from pybench.records import Run
-from pybench.report import changes_page, gate_page
+from pybench.report import changes_page, gate_markdown, gate_page, gate_words
 from pybench.report.changes_words import interval
 from pybench.report.page import build
 from tests.report.browsing import needs_chromium, until
@@ -63,6 +63,20 @@ def test_charts_are_drawn_the_filter_works_and_nothing_is_wider_than_the_window(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
     assert complaints == []
+
+
+def test_a_gate_names_figures_that_are_worse_and_do_not_decide():
+    base, again = side("base", 1), side("again", 1)
+    head = side("head", 1)
+    slow = head.trials.assign(acquire_p50_us=head.trials["acquire_p50_us"] * 9)
+    head = dataclasses.replace(head, trials=slow, summary=head.summary.assign(acquire_p50_us=9_000.0))
+    answer = answer_of(base, head, again)
+    assert answer.outcome is Outcome.PASS
+    note = gate_words.notes(answer)[0]
+    assert note.startswith("Worse, in figures that do not decide: p50 of mutex with 8 clients (")
+    assert note.count("p50 of") == len(POINTS)
+    assert note in " ".join(gate_markdown.build(answer, base, head).replace("\\", "").split())
+    assert gate_words.notes(answer_of(base, again, again))[0] == gate_words.RULE
 
 
 def test_an_interval_that_says_nothing_has_no_long_numbers():
