@@ -80,7 +80,7 @@ def render(view: View) -> Section | None:
     if not rows:
         return None
     lede = " ".join(_remarks(found)) or "No server stands out."
-    summary = f"{len(rows)} servers of {plural(len(found), 'cell')}" if len(rows) > MOST_ROWS else None
+    summary = f"Servers of {plural(len(found), 'cell')}" if len(rows) > MOST_ROWS else None
     html = fill(
         "nodes.html",
         rows=rows,
