@@ -61,7 +61,7 @@ class PlainLines:
         self.total, self.done, self.labels = total, total - len(left), labels_of(left)
         self.clock = clock_of(left, total, overhead_s)
         about = wall_time(self.clock.left_s())
-        say(f"{name}: {plural(len(left), 'trial')}, about {about}, into {shown_path(folder)}")
+        say(f"{name}: {_share(left, total)}, about {about}, into {shown_path(folder)}")
 
     def trial_begins(self, slot: Slot, trial: Running) -> None:
         """Note when the trial began, for the time that is left."""
@@ -82,6 +82,12 @@ class PlainLines:
 
     def run_ends(self) -> None:
         """Nothing to do: each line is complete."""
+
+
+def _share(left: Sequence[Slot], total: int) -> str:
+    """How many trials are left; of a resumed run also of how many."""
+    trials = plural(total, "trial")
+    return trials if len(left) == total else f"{len(left):,} of {trials}"
 
 
 def labels_of(slots: Sequence[Slot]) -> dict[str, str]:
@@ -144,7 +150,7 @@ class LiveView:
         with self.lock:
             self.name, self.total, self.done, self.labels = name, total, total - len(left), labels_of(left)
             self.clock = clock_of(left, total, overhead_s)
-        self._print(f"{name}: {plural(len(left), 'trial')}, into {shown_path(folder)}")
+        self._print(f"{name}: {_share(left, total)}, into {shown_path(folder)}")
         self.live.start()
 
     def trial_begins(self, slot: Slot, trial: Running) -> None:

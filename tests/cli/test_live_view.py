@@ -160,7 +160,9 @@ def test_without_a_terminal_a_long_run_says_after_each_tenth_how_long_it_still_t
     for each in slots[:4]:
         lines.trial_begins(each, Running())
         lines.trial_ends(each, finished())
-    told = [line for line in capsys.readouterr().err.splitlines() if "left" in line]
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("long: 36 of 40 trials, about 36 min")
+    told = [line for line in said if "left" in line]
     assert len(told) == 1
     assert re.fullmatch(r"8 of 40 trials done, about 3[12] min \d\d s left", told[0])
 
