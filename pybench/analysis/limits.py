@@ -85,6 +85,10 @@ def interval_text(row: Mapping[Any, Any]) -> str:
     return f"at least {_RATE(low)}" if missing(high) else f"{_RATE(low)} to {_RATE(high)}"
 
 
+NO_P99 = "p99: no load has one, because it needs 1,000 grants in a probe; a longer duration gives more"
+"""A note on a curve whose probes are all too short."""
+
+
 def curve_of(probes: pd.DataFrame, trials: pd.DataFrame, cell: str) -> list[LoadPoint]:
     """The loads of the curve of `cell`, the lowest first, with the confirmations of the limit as the last."""
     if probes.empty:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.stats import number
+from pybench.numbers import format_plain, format_us
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,13 @@ class ThresholdResult:
     """None when the threshold selects no cell of the run."""
     figure: float | None
     passed: bool
+
+    @property
+    def figure_text(self) -> str:
+        """The figure with its unit."""
+        if self.figure is None:
+            return "not measured"
+        return format_us(self.figure) if "_us" in self.threshold.column else format_plain(self.figure)
 
 
 def evaluate(thresholds: Iterable[Threshold], summary: pd.DataFrame) -> list[ThresholdResult]:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pybench.analysis.between_runs import CellChange, FigureChange, RunChanges
     from pybench.records import Run
 
+WIDEST_BAND = 10.0
+"""As a share: a factor of 11."""
+
 Old = Annotated[Path, typer.Argument(metavar="OLD", help="The run folder to compare with.")]
 New = Annotated[Path, typer.Argument(metavar="NEW", help="The run folder that may have changed.")]
 Band = Annotated[
@@ -59,13 +62,16 @@ def compare(
 def share(text: str) -> float:
     """The band `5%` as 0.05. Raises InputError."""
     from pybench.errors import InputError
+    from pybench.notation import shown
 
+    hint = "use a band such as --band 5%"
     try:
         share = float(text.strip().removesuffix("%")) / 100
     except ValueError:
-        share = -1.0
-    if not 0 < share <= 10:
-        raise InputError(f"--band: {text!r} is not a percentage", hint="use a band above 0% such as --band 5%")
+        raise InputError(f"--band: {shown(text)} is not a percentage", hint=hint) from None
+    if not 0 < share <= WIDEST_BAND:
+        reason = f"is out of range; above 0% and at most {WIDEST_BAND:.0%}"
+        raise InputError(f"--band: {shown(text)} {reason}", hint=hint)
     return share
 
 

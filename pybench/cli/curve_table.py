@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from pybench.analysis.limits import curve_of, knee_of
+from pybench.analysis.limits import NO_P99, curve_of, knee_of
 from pybench.formats import Format
-from pybench.numbers import format_percent
+from pybench.numbers import NOT_AVAILABLE, format_percent
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pybench.report.view import CellView, View
 
 HEADINGS = ("load", "arrivals/s", "grants/s", "p50", "p99", "time in system")
+P99 = HEADINGS.index("p99")
 GAP = 2
 KNEE = (
     "knee: the load with the most grants per second for each second in the system, from the arrival to the end of the "
@@ -36,9 +37,13 @@ def curve_lines(view: View) -> list[Text]:
     for cell, found in blocks:
         lines.append(Text(f"{cell.name}:", style="bold"))
         lines += [Text(_line(row, widths)) for row in found]
-    if any("knee" in row[0] for row in rows):
-        notes = textwrap.wrap(KNEE, 78, initial_indent="  ", subsequent_indent="    ")
-        lines += [Text(line, style="dim") for line in notes]
+    noted = [
+        *([KNEE] if any("knee" in row[0] for row in rows) else []),
+        *([NO_P99] if {row[P99] for row in rows[1:]} == {NOT_AVAILABLE} else []),
+    ]
+    for note in noted:
+        wrapped = textwrap.wrap(note, 78, initial_indent="  ", subsequent_indent="    ")
+        lines += [Text(line, style="dim") for line in wrapped]
     return lines
 
 

@@ -124,7 +124,8 @@ def gate(
     if just_plan:
         return gate_plan.show(sides, limits, base, as_json=as_json)
     outputs = Outputs(md=md, html=html, junit=junit, summary=summary, as_json=as_json)
-    if not asked.names_a_base:
+    outputs.require()
+    if sides.are_same:
         outputs.write_undecided(sides.head.name)
         say(NO_BASE)
         say(f"hint: {WHAT_TO_GIVE}")

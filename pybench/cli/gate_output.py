@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pybench.analysis.between_runs.changes import BASE
 from pybench.analysis.between_runs.gate_answer import Outcome
 from pybench.cli.compare import figure_object
-from pybench.cli.job_summary import append
-from pybench.cli.output import data, data_json, say, write_file
+from pybench.cli.job_summary import append, require_summary
+from pybench.cli.output import data, data_json, require_files, say, write_file
 from pybench.exits import Exit
 from pybench.gate.order import HEAD
 
@@ -33,6 +33,11 @@ class Outputs:
     junit: Path | None
     summary: bool
     as_json: bool
+
+    def require(self) -> None:
+        """Check before anything is measured that all files can be written. Raises InputError, RecordError."""
+        require_files(md=self.md, html=self.html, junit=self.junit)
+        require_summary(asked=self.summary)
 
     def write_undecided(self, name: str, reason: str = NO_BASE, code: Exit = Exit.UNDECIDED) -> None:
         """Write what was asked for, except a page, for a gate without an answer. Raises RecordError."""

@@ -17,9 +17,20 @@ def append(text: str) -> None:
     if not path:
         say(f"no job summary: {VARIABLE} is not set")
         return
+    _append(path, f"{text.rstrip()}\n\n")
+
+
+def require_summary(*, asked: bool) -> None:
+    """Check before anything is measured that a summary that is `asked` for can be written. Raises RecordError."""
+    path = os.environ.get(VARIABLE)
+    if asked and path:
+        _append(path, "")
+
+
+def _append(path: str, text: str) -> None:
     try:
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write(f"{text.rstrip()}\n\n")
+            file.write(text)
     except OSError as error:
         raise RecordError(
             f"the job summary {path} cannot be written: {error.strerror}", hint="leave out --summary"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pybench.analysis.comparison.entrants import lock_labels
+from pybench.analysis.comparison.entrants import load_axes, lock_labels
 from pybench.cli.clock import Clock
 from pybench.cli.figures import latency, wall_time
 from pybench.cli.output import say, shown_path, stderr_console, takes_styles
@@ -61,7 +61,7 @@ class PlainLines:
         self.total, self.done, self.labels = total, total - len(left), labels_of(left)
         self.clock = clock_of(left, total, overhead_s)
         about = wall_time(self.clock.left_s())
-        say(f"{name}: {plural(len(left), 'trial')}, about {about}, into {shown_path(folder)}")
+        say(f"{name}: {_share(left, total)}, about {about}, into {shown_path(folder)}")
 
     def trial_begins(self, slot: Slot, trial: Running) -> None:
         """Note when the trial began, for the time that is left."""
@@ -84,19 +84,22 @@ class PlainLines:
         """Nothing to do: each line is complete."""
 
 
+def _share(left: Sequence[Slot], total: int) -> str:
+    """How many trials are left; of a resumed run also of how many."""
+    trials = plural(total, "trial")
+    return trials if len(left) == total else f"{len(left):,} of {trials}"
+
+
 def labels_of(slots: Sequence[Slot]) -> dict[str, str]:
     """Cell id -> its lock, and its load by the axes that vary between the cells of `slots`: `fair, 16 clients`."""
     rows = {slot.cell.id: {"cell": slot.cell.id, **slot.cell.columns()} for slot in slots if not slot.is_control}
-    locks = lock_labels(list(rows.values()))
-    axes = [axis for axis in dict.fromkeys(axis for row in rows.values() for axis in row) if axis not in _OF_THE_LOCK]
-    varied = [axis for axis in axes if len({row.get(axis) for row in rows.values()}) > 1]
+    listed = list(rows.values())
+    locks = lock_labels(listed)
+    varied = [axis for axis in (load_axes(listed) if listed else ()) if len({row[axis] for row in listed}) > 1]
     return {
-        cell: ", ".join([locks[cell], *condition_texts((axis, row[axis]) for axis in varied if axis in row)])
+        cell: ", ".join([locks[cell], *condition_texts((axis, row[axis]) for axis in varied)])
         for cell, row in rows.items()
     }
-
-
-_OF_THE_LOCK = ("cell", "strategy", "args", "backend")
 
 
 def line_of(slot: Slot, finished: Finished, total: int, labels: Mapping[str, str]) -> str:
@@ -147,7 +150,7 @@ class LiveView:
         with self.lock:
             self.name, self.total, self.done, self.labels = name, total, total - len(left), labels_of(left)
             self.clock = clock_of(left, total, overhead_s)
-        self._print(f"{name}: {plural(len(left), 'trial')}, into {shown_path(folder)}")
+        self._print(f"{name}: {_share(left, total)}, into {shown_path(folder)}")
         self.live.start()
 
     def trial_begins(self, slot: Slot, trial: Running) -> None:

@@ -10,7 +10,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pybench.errors import InputError
+from pybench.errors import InputError, RecordError
 from pybench.exits import MEANINGS, Exit
 from pybench.notation import visible
 
@@ -87,12 +87,24 @@ def shown_path(path: Path) -> str:
 
 def write_file(path: Path, text: str) -> None:
     """Write `text` to the file that a user named, and say so. Raises RecordError."""
-    from pybench.records.atomic import absolute, explained, write_atomically
+    from pybench.records.atomic import absolute, write_named
 
     place = absolute(path)
-    with explained(place.parent):
-        write_atomically(place, text.encode("utf-8"))
+    write_named(place, text.encode("utf-8"))
     say(f"written: {shown_path(place)}")
+
+
+def require_files(**files: Path | None) -> None:
+    """Check the files that a user named by options, before anything is measured. Raises InputError."""
+    from pybench.records.atomic import absolute, require_writable
+
+    for option, path in files.items():
+        if path is None:
+            continue
+        try:
+            require_writable(absolute(path))
+        except RecordError as error:
+            raise InputError(f"--{option}: {error.message}", hint=error.hint) from None
 
 
 def data_console() -> Console:

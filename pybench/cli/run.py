@@ -12,7 +12,7 @@ import typer
 
 from pybench import exits
 from pybench.cli.options import AsJson, Asked, Summary, Yes
-from pybench.cli.output import complain, write_file
+from pybench.cli.output import complain, require_files, write_file
 from pybench.errors import InputError, PybenchError
 from pybench.exits import Exit
 
@@ -64,8 +64,11 @@ def run(
     the report: exit code 130. A second Ctrl-C exits at once.
     """
     from pybench.cli.consent import asking
+    from pybench.cli.job_summary import require_summary
     from pybench.cli.outcome import carry_out_and_show
 
+    require_files(junit=junit)
+    require_summary(asked=summary)
     job = _new_job(asked, out, history=history) if resume is None else _resumed_job(resume, asked, out, history=history)
     code, outcome = carry_out_and_show(job, consent=asking(yes=yes), as_json=as_json)
     if outcome is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pybench import exits
 from pybench.analysis.between_runs.changes import BASE
 from pybench.analysis.between_runs.gate_answer import GateAnswer, Outcome, answer_of
-from pybench.analysis.gating import blocks_by_default
+from pybench.analysis.gating import ENOUGH_BLOCKS, blocks_by_default
 from pybench.errors import InputError, PybenchError, RecordError
 from pybench.exits import Exit
 from pybench.gate.order import AGAIN, HEAD, SIDES, turns
@@ -160,6 +160,8 @@ class _Gate:
         pairs = pair_cells(prepared[BASE][0].cells, prepared[HEAD][0].cells, (sides.base, sides.head))
         self.blocks = blocks_of(sides, len(pairs.cells))
         noted: dict[str, None] = {}
+        if self.blocks < ENOUGH_BLOCKS:
+            noted[f"fewer than {ENOUGH_BLOCKS} blocks: verdicts are compared, but no speed"] = None
         for name, cells in ((BASE, [base for base, _ in pairs.cells]), (HEAD, [head for _, head in pairs.cells])):
             plan, placement, servers = prepared[name]
             plan = self._planned(plan, cells, [head for _, head in pairs.cells])

@@ -13,6 +13,8 @@ from pybench.analysis.comparison.claims import axis_value
 from pybench.errors import InputError
 from pybench.gate.other_python import Environment
 from pybench.matrix.cells import LOAD_COLUMNS
+from pybench.matrix.places import parts_of_place
+from pybench.planning.plan import make_plan
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
@@ -43,11 +45,6 @@ class Asked:
     warmup: str | None = None
     seed: str | None = None
 
-    @property
-    def names_a_base(self) -> bool:
-        """Whether base and head differ in anything."""
-        return bool(self.head or self.base_python or self.base_redis or self.base_postgres)
-
 
 @dataclass(frozen=True, slots=True)
 class Sides:
@@ -61,6 +58,19 @@ class Sides:
     """Blocks of the first round, where the user says so."""
     environment: Environment | None
     """Where the trials of the base run, if not in this process."""
+
+    @property
+    def are_same(self) -> bool:
+        """Whether base and head are the same cells on the same servers in the same environment."""
+        if self.environment is not None:
+            return False
+        cells = [make_plan(matrix).cells for matrix in (self.base, self.head)]
+        used = {part for cell in cells[0] for part in parts_of_place(cell.backend)}
+        return (
+            bool(cells[0])
+            and cells[0] == cells[1]
+            and all(self.base.backends[name] == self.head.backends[name] for name in used)
+        )
 
     @property
     def shares_servers(self) -> bool:
@@ -89,7 +99,21 @@ def _read(path: Path, asked: Asked, redis: Sequence[str], postgres: Sequence[str
         return _of_folder(path, schedule, {"redis": redis, "postgres": postgres}), None
     text = read_text(path)
     options = {"redis": list(redis), "postgres": list(postgres), "servers": asked.servers}
-    return read_matrix(path, text, **schedule, **options), text
+    try:
+        return read_matrix(path, text, **schedule, **options), text
+    except InputError as error:
+        raise _as_named_here(error, asked, redis, postgres) from None
+
+
+def _as_named_here(error: InputError, asked: Asked, redis: Sequence[str], postgres: Sequence[str]) -> InputError:
+    """An error of a matrix, with the names that the options have here."""
+    from pybench.matrix.loading import OPTIONS_HINT
+
+    message = error.message
+    for kind, given, of_base in (("redis", redis, asked.base_redis), ("postgres", postgres, asked.base_postgres)):
+        if given and given is of_base:
+            message = message.replace(f"--{kind}:", f"--base-{kind}:")
+    return InputError(message, hint=OPTIONS_HINT.replace("run", "gate") if error.hint == OPTIONS_HINT else error.hint)
 
 
 def _of_folder(path: Path, schedule: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> Matrix:

@@ -111,7 +111,9 @@ def _checked(
     try:
         return Matrix.model_validate(values, context={"spare": spare or {}})
     except ValidationError as error:
-        raise_all(sorted(_problems(error), key=sort_key), line, hint=hint)
+        problems = sorted(_problems(error), key=sort_key)
+        # Problems of the file come first: without one, the file needs no check.
+        raise_all(problems, line, hint=OPTIONS_HINT if sort_key(problems[0])[0] else hint)
         raise AssertionError("a validation error holds at least one problem") from error
 
 

@@ -183,7 +183,8 @@ def _open_loop(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
     if not cell.is_open:
         return None
     if cell.think.text != "0":
-        return "think has no effect in an open loop, where arrivals start the clients; drop think or rate"
+        opened_by = "mode" if cell.mode.is_search else "stages" if cell.stages else "rate"
+        return f"think has no effect in an open loop, where arrivals start the clients; drop think or {opened_by}"
     if cell.max_in_flight < cell.concurrency:
         idle = cell.concurrency - cell.max_in_flight
         idlers = f"{idle:,} of {cell.concurrency:,} clients idle"

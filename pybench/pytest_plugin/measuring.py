@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pytest
 
 from pybench.analysis.verdicts import Verdict
+from pybench.errors import InputError, PybenchError
 from pybench.numbers import missing
 
 if TYPE_CHECKING:
@@ -34,22 +35,30 @@ class LockBenchmark:
         self._request = request
         self._servers = servers
         self._folder = folder
+        self._is_used = False
 
     def __call__(self, strategy: str, /, **axes: Unpack[Options]) -> Run:
         """Measure `strategy` with one value for each of `axes`, the options of `pybench.run`.
 
         The run folder is kept with the temporary files of the test; `pybench report` writes its report.
         Where pytest-benchmark is disabled (`--benchmark-disable`, or under xdist), one trial is measured and judged.
-        Raises InputError or ServerError as `pybench.run` does. Fails the test for an unsafe lock and for a void run.
+        Fails the test for an unsafe lock, for a void run, for what cannot be measured, and if it is called twice.
         """
+        if self._is_used:
+            pytest.fail("lock_benchmark measures one lock in a test: use pytest.mark.parametrize", pytrace=False)
+        self._is_used = True
         clock = _Clock()
         benchmark = self._benchmark(clock)
         options = SCHEDULE | axes | {"strategy": strategy}
         if not benchmark.enabled:
             options["trials"] = 1
-        if not {"redis", "postgres", "servers"} & options.keys():
-            options |= self._servers.of(strategy)
-        run = _measured(self._folder, options)
+        # The frames of pybench would hide the one line that says what to change.
+        try:
+            if not {"redis", "postgres", "servers"} & options.keys():
+                options |= self._servers.of(strategy)
+            run = _measured(self._folder, options)
+        except PybenchError as error:
+            pytest.fail(str(error), pytrace=False)
         self._judge(run)
         (row,) = run.summary.to_dict("records")
         benchmark.extra_info |= {"timer": TIMER, "unit": "s", "folder": str(run.path)}
@@ -76,8 +85,6 @@ class LockBenchmark:
         from pybench.report.view import make_view
 
         view = make_view(run)
-        if len(view.cells) != 1:
-            pytest.fail("lock_benchmark measures one lock at one load: give one value for each axis", pytrace=False)
         (cell,) = view.cells
         if cell.verdict in (Verdict.UNSAFE, Verdict.VOID):
             pytest.fail(f"{cell.series.label} is {cell.verdict}: {reasons(view)[cell.id]}", pytrace=False)
@@ -85,9 +92,16 @@ class LockBenchmark:
 
 def _measured(folder: Path, options: Options) -> Run:
     """The run, without a report, which takes longer than some tests."""
+    from pybench.matrix import expand
     from pybench.running.job import Job, carry_out, read_matrix
 
-    outcome = carry_out(Job(read_matrix(None, None, **options), command=[], out=folder))
+    try:
+        matrix = read_matrix(None, None, **options)
+    except TypeError as error:  # An unknown option.
+        raise InputError(str(error)) from None
+    if len(expand(matrix)) != 1:
+        raise InputError("lock_benchmark measures one lock at one load", hint="give one value for each axis")
+    outcome = carry_out(Job(matrix, command=[], out=folder))
     if outcome.error is not None:
         raise outcome.error
     return outcome.run

@@ -28,8 +28,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary file beside `path`, which takes its place at the end. An error leaves the old file in place."""
-    # The name contains the process id, so that two processes do not write to the same temporary file.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
+    temporary = _temporary(path)
     try:
         yield temporary
         temporary.replace(path)
@@ -37,6 +36,11 @@ def replacing(path: Path) -> Iterator[Path]:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _temporary(path: Path) -> Path:
+    # The name contains the process id, so that two processes do not write to the same temporary file.
+    return path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
 
 
 def absolute(path: str | Path) -> Path:
@@ -48,6 +52,36 @@ def absolute(path: str | Path) -> Path:
             f"{shortened(Path(path))} cannot be found: the folder that pybench was called in was removed",
             hint="cd to a folder that exists, or pass an absolute path",
         ) from None
+
+
+def write_named(path: Path, data: bytes) -> None:
+    """Write `data` to the file that a user named, with the folders above it. Raises RecordError."""
+    with _explained_file(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, data)
+
+
+def require_writable(path: Path) -> None:
+    """Make the folders above the file that a user named. Raises RecordError if `write_named` would fail.
+
+    For before a measurement: a wrong name must not cost the minutes that it takes.
+    """
+    with _explained_file(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        trial = _temporary(path)
+        trial.touch()
+        trial.unlink()
+
+
+@contextmanager
+def _explained_file(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RecordError(f"{shortened(path)} cannot be written: {reason}", hint="name another file") from error
 
 
 def remove_temporaries(folder: Path) -> None:

@@ -60,7 +60,7 @@ def _renamed(run: Run, cells: Mapping[str, str], side: str) -> Run:
 
 
 def _named(view: View, locks: Mapping[str, str], names: tuple[str, str]) -> View:
-    """`view` with lines that are called "mutex, old" and "mutex, new"."""
+    """`view` with lines that are called "mutex (old)" and "mutex (new)"."""
     looks = dict(zip(names, _LOOKS, strict=True))
     colours: dict[str, str] = {}
     lines: dict[str, Series] = {}
@@ -70,7 +70,7 @@ def _named(view: View, locks: Mapping[str, str], names: tuple[str, str]) -> View
         lock = locks[plain]
         colour = colours.setdefault(lock, _colour(cell.series, colours))
         shape, dash = looks[side]
-        label = f"{lock}, {side}"
+        label = f"{lock} ({side})"
         line = lines.setdefault(label, Series(label, cell.series.strategy, colour, shape, dash))
         cells.append(replace(cell, series=line, line=line))
     series = tuple(lines.values())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from pybench.numbers import NOT_AVAILABLE
 from pybench.report import run_facts
 from pybench.report.both_runs import SIDES, both
 from pybench.report.changes_words import about, cell_effect, notes, ratio_text, turn_sentence, written
@@ -69,12 +70,14 @@ def _row(one: CellChange) -> dict[str, object]:
         "tone": "" if one.effect is None else one.effect.name.lower(),
         "figures": [
             {
-                "values": f"{written(change, change.old)} → {written(change, change.new)}",
+                "values": f"{old} → {new}",
                 "ratio": ratio_text(change),
-                "effect": change.effect.value,
+                # A figure that neither run has is n/a, and nothing more.
+                "effect": "" if old == new == NOT_AVAILABLE else change.effect.value,
                 "sort": "" if change.ratio is None else change.ratio.value,
                 "tone": change.effect.name.lower(),
             }
             for change in one.figures
+            for old, new in [(written(change, change.old), written(change, change.new))]
         ],
     }

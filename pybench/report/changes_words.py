@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pybench.analysis.significance import Ratio
     from pybench.records import Run
 
+LEAST, MOST = 0.001, 1_000.0
+"""Ends of an interval beyond these are not written out: the ratio is not known at all."""
 RATIOS = "Ratios are the new figure divided by the old one, by geometric means over trials; figures are medians."
 UNPAIRED = "The two runs were measured one after the other: a difference may come from the machine, too."
 PAIRED = "Both sides were measured in turn in one job: their trials are compared block by block."
@@ -51,7 +53,9 @@ def interval(ratio: Ratio | None) -> str:
     """A ratio with its interval: "0.93 [0.89 .. 0.97]"."""
     if ratio is None:
         return NOT_AVAILABLE
-    return f"{digits(ratio.value, 3)} [{digits(ratio.low, 3)} .. {digits(ratio.high, 3)}]"
+    low = f"<{LEAST:g}" if ratio.low < LEAST else digits(ratio.low, 3)
+    high = f">{MOST:,.0f}" if ratio.high > MOST else digits(ratio.high, 3)
+    return f"{digits(ratio.value, 3)} [{low} .. {high}]"
 
 
 def short_ratio(change: FigureChange | None) -> str:

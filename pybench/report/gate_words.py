@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pybench.analysis.between_runs.figures import Effect
 from pybench.analysis.gating import BY_COLUMN, ENOUGH_BLOCKS, Finding, Judged
 from pybench.formats import digits
 from pybench.numbers import NOT_AVAILABLE, plural
@@ -78,9 +79,21 @@ def values(cell: GateCell) -> tuple[str, str]:
     return (NOT_AVAILABLE, NOT_AVAILABLE) if found is None else (written(found, found.old), written(found, found.new))
 
 
+def worse_elsewhere(answer: GateAnswer) -> list[str]:
+    """Each figure that does not decide and is worse, as "p50 of mutex with 16 clients (22.5 µs -> 16.0 ms)"."""
+    return [
+        f"{figure.figure.title} of {one.change.name} ({written(figure, figure.old)} -> {written(figure, figure.new)})"
+        for one in answer.judged
+        for figure in one.change.figures
+        if figure.figure.column != one.change.deciding and figure.effect in (Effect.SLOWER, Effect.MORE)
+    ]
+
+
 def notes(answer: GateAnswer) -> list[str]:
     """What a reader has to know besides the table."""
-    found = [RULE] if answer.judged else []
+    worse = worse_elsewhere(answer)
+    found = [f"Worse, in figures that do not decide: {listed(worse)}."] if worse else []
+    found += [RULE] if answer.judged else []
     if answer.judged:
         worst = max(answer.judged, key=lambda one: one.first.least if one.first else 0.0)
         blocks = {one.first.ratio.blocks for one in answer.judged if one.first}

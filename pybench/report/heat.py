@@ -31,6 +31,7 @@ REMARKS = {
     Out.SHARED: "not ranked",
     Out.EXCLUDES_NOBODY: "not ranked",
     Out.NO_GRANTS: "no grants",
+    Out.NO_TRIAL: "no complete trial",
     Out.LATE: "generator was late",
 }
 

@@ -114,7 +114,7 @@ def limit_text(row: Mapping[str, Any]) -> str:
     limit, high = row["limit_per_s"], row["limit_high_per_s"]
     if limit is None:
         return "" if row["search_probes"] is None else "no limit found"
-    above = f"below {Format.RATE.text(high)}/s: {row['limited_by']}" if high is not None else "no rate failed"
+    above = f"{Format.RATE.text(high)}/s failed: {row['limited_by']}" if high is not None else "no rate failed"
     return f"limit {Format.RATE.text(limit)}/s ({above})"
 
 

@@ -48,8 +48,8 @@ def test_a_run_that_became_slower(pybench_inside, slower, tmp_path):
     assert "written: change.md" in done.err
     assert "| mutex |" in markdown.read_text()
     html = page.read_text()
-    assert "mutex, old" in html
-    assert "mutex, new" in html
+    assert "mutex (old)" in html
+    assert "mutex (new)" in html
     assert 'class="effect slower"' in html
     assert "<th" in html
 
@@ -88,8 +88,9 @@ def test_a_run_beside_itself_has_no_change(pybench_inside):
     ("arguments", "message"),
     [
         ((REFERENCE, "nowhere"), "there is no folder"),
-        ((REFERENCE, REFERENCE, "--band", "much"), "--band: 'much' is not a percentage"),
-        ((REFERENCE, REFERENCE, "--md", "/nowhere/at/all.md"), "/nowhere/at"),
+        ((REFERENCE, REFERENCE, "--band", "much"), '--band: "much" is not a percentage'),
+        ((REFERENCE, REFERENCE, "--band", "0%"), '--band: "0%" is out of range; above 0% and at most 1000%'),
+        ((REFERENCE, REFERENCE, "--md", "/proc/nowhere/all.md"), "/proc/nowhere"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(pybench_inside, arguments, message):

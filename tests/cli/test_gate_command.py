@@ -78,7 +78,7 @@ def test_a_pybench_is_gated_against_the_same_pybench_of_another_environment(pybe
     assert case.find("failure") is None
     assert (tmp_path / "summary.md").read_text() == (tmp_path / "gate.md").read_text() + "\n"
     assert "✓ Pass: no regression in 1 cell" in (tmp_path / "gate.md").read_text()
-    assert "mutex, base" in (tmp_path / "gate.html").read_text()
+    assert "mutex (base)" in (tmp_path / "gate.html").read_text()
     compared = pybench("compare", "gated/base", "gated/head", "--json")
     assert json.loads(compared.out)["paired"] is True
 

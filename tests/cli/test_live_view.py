@@ -16,6 +16,7 @@ from rich.console import Console
 
 from pybench.analysis.verdicts import Verdict
 from pybench.cli.live import LiveView, PlainLines, labels_of, line_of
+from pybench.matrix import expand, matrix_from_options
 from pybench.running.watch import Finished, Progress, Slot
 from tests.unit.support.trials import cell as cell_of
 
@@ -159,7 +160,9 @@ def test_without_a_terminal_a_long_run_says_after_each_tenth_how_long_it_still_t
     for each in slots[:4]:
         lines.trial_begins(each, Running())
         lines.trial_ends(each, finished())
-    told = [line for line in capsys.readouterr().err.splitlines() if "left" in line]
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("long: 36 of 40 trials, about 36 min")
+    told = [line for line in said if "left" in line]
     assert len(told) == 1
     assert re.fullmatch(r"8 of 40 trials done, about 3[12] min \d\d s left", told[0])
 
@@ -179,6 +182,17 @@ def test_a_line_names_of_a_cell_its_lock_and_the_axes_that_vary_in_the_run():
     ]
     assert list(labels_of(slots[:1]).values()) == ["redlock(nodes=5)"]
     assert line_of(slots[2], finished(), 3, labels_of(slots)).endswith("SAFE: mutex, 64 clients, 9 keys")
+
+
+def test_a_setting_that_one_kind_of_server_lacks_names_no_cell():
+    cells = expand(matrix_from_options(strategy="mutex,pg-lease", concurrency="1,8"))
+    slots = [replace(slot(1), cell=one) for one in cells]
+    assert list(labels_of(slots).values()) == [
+        "mutex, 1 client",
+        "mutex, 8 clients",
+        "pg-lease, 1 client",
+        "pg-lease, 8 clients",
+    ]
 
 
 def test_a_control_begins_with_whether_it_was_caught():

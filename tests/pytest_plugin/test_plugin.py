@@ -27,6 +27,19 @@ def test_none(lock_benchmark):
 
 def test_two_loads(lock_benchmark):
     lock_benchmark("mutex", concurrency="1,2", {QUICK})
+
+def test_misspelt_lock(lock_benchmark):
+    lock_benchmark("mutx")
+
+def test_misspelt_option(lock_benchmark):
+    lock_benchmark("mutex", concurency=2)
+
+def test_no_server(lock_benchmark):
+    lock_benchmark("mutex", redis="redis://127.0.0.1:1")
+
+def test_twice(lock_benchmark):
+    lock_benchmark("mutex", trials=1, {QUICK})
+    lock_benchmark("mutex", trials=1, {QUICK})
 """
 
 
@@ -71,13 +84,19 @@ def test_trials_are_saved_compared_and_gated(project):
     assert "Performance has regressed" in gated.stdout + gated.stderr
 
 
-def test_an_unsafe_lock_and_several_loads_fail_with_a_sentence(project):
+def test_an_unsafe_lock_and_what_cannot_be_measured_fail_with_a_sentence(project):
     (project / "test_locks.py").write_text(UNSAFE)
     done = run_pytest(project)
     assert done.returncode == 1
     assert "none is UNSAFE: " in done.stdout
     assert "double grants" in done.stdout
-    assert "give one value for each axis" in done.stdout
+    assert "lock_benchmark measures one lock at one load\n  hint: give one value for each axis" in done.stdout
+    assert 'there is no strategy "mutx"\n  hint: did you mean mutex?' in done.stdout
+    assert "a matrix has no option concurency: did you mean concurrency?" in done.stdout
+    assert "redis://127.0.0.1:1/0 refuses connections: nothing listens there\n  hint: " in done.stdout
+    assert "lock_benchmark measures one lock in a test: use pytest.mark.parametrize" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert "measuring.py" not in done.stdout
 
 
 def test_under_xdist_each_lock_is_still_judged(project):

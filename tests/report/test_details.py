@@ -121,6 +121,15 @@ def test_each_policy_has_a_part_with_half_a_second_of_its_steps():
     assert [max(trace["y"]) == 64 for trace in figure.data] == [False, True]
 
 
+def test_a_trial_shorter_than_half_a_second_fills_its_chart():
+    view = herds()
+    short = view.run.commands.assign(commands=[steps[:30] for steps in view.run.commands["commands"]])
+    (figure,) = herd.render(make_view(dataclasses.replace(view.run, commands=short))).figures
+    assert figure.layout["xaxis"]["range"][1] == 300
+    assert {len(trace["y"]) for trace in figure.data} == {30}
+    assert "in 300 ms" in figure.alt
+
+
 def test_without_a_herd_the_section_says_so_and_a_run_of_one_policy_has_none(two_locks):
     assert "Here none does" in herd.render(herds(burst=8)).html
     rows = [
@@ -180,6 +189,13 @@ def test_late_votes_of_the_slowest_minority_are_no_news(quorum):
     assert nodes.remarks(view) == []
     assert "No server stands out." in nodes.render(view).html
     assert nodes.render(make_view(quorum)) is None
+
+
+def test_a_long_table_of_servers_is_folded_up(quorum):
+    assert "<details" not in nodes.render(with_frames(quorum, nodes=of_nodes(quorum))).html
+    many = make_run([Point("redlock", clients, 1, args="nodes=3") for clients in range(1, 9)])
+    html = nodes.render(with_frames(many, nodes=of_nodes(many))).html
+    assert '<details class="more"><summary>Servers of 8 cells, as a table</summary>' in html
 
 
 # Telemetry below the time line.

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import pybench
-from pybench.analysis.limits import LIMIT_COLUMNS
+from pybench.analysis.limits import LIMIT_COLUMNS, NO_P99
+from pybench.cli.curve_table import curve_lines
 from pybench.planning.limit_search import Phase
 from pybench.records import Run
 from pybench.report.both_runs import both
@@ -85,6 +86,16 @@ def test_a_run_without_a_search_has_no_such_section_and_no_such_column():
     assert limit.render(view) is None
     assert limit.limit_tables(view) == []
     assert "limit_per_s" not in [column for _, column in columns_of(view)]
+
+
+def test_a_curve_without_a_p99_says_what_one_needs():
+    run = searched("curve")
+    short = dataclasses.replace(run, probes=run.probes.assign(acquire_p99_us=np.nan))
+    assert NO_P99 in limit.render(make_view(short)).html
+    assert NO_P99 not in limit.render(make_view(run)).html
+    told = " ".join(str(line).strip() for line in curve_lines(make_view(short)))
+    assert NO_P99 in told
+    assert NO_P99 not in " ".join(str(line).strip() for line in curve_lines(make_view(run)))
 
 
 def test_a_curve_is_a_line_over_its_loads_with_a_ring_at_the_knee_and_a_dotted_line_at_the_limit():

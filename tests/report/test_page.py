@@ -52,10 +52,10 @@ class Page(HTMLParser):
     def text(self) -> str:
         return re.sub(r"\s+", " ", " ".join(self.words)).replace("\u00a0", " ")
 
-    def data(self, id_: str) -> dict:
-        """The data of the script element with this id; empty where there is none."""
+    def data(self, name: str) -> dict:
+        """The data of the script element of this name; empty where there is none."""
         scripts = zip((attrs for tag, attrs in self.tags if tag == "script"), self.scripts, strict=True)
-        found = [(attrs["type"], text) for attrs, text in scripts if attrs.get("id") == id_]
+        found = [(attrs["type"], text) for attrs, text in scripts if attrs.get("id") == f"data-{name}"]
         if not found:
             return {}
         (kind, text), *_ = found

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import pybench
 from pybench import plots
@@ -120,6 +123,14 @@ def test_a_picture_is_a_png_with_its_size_and_its_text(run):
     assert (about["width"], about["height"]) == (width * 100 // 120, height * 100 // 120)
     assert about["alt"] == repr(picture)
     assert len(png) < 60_000
+
+
+def test_a_picture_is_a_card_on_light_and_on_dark_pages(run):
+    png, _ = plots.dots(run, "jain")._repr_png_()
+    alpha = np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))[:, :, 3]
+    assert {int(alpha[y, x]) for y in (0, -1) for x in (0, -1)} == {0}
+    assert (alpha == 255).mean() > 0.99
+    assert len(np.unique(alpha)) > 2, "the edge of a corner is smooth"
 
 
 def test_ratios_need_cells_that_both_runs_have(run):

@@ -148,7 +148,7 @@ def test_the_only_ranked_lock_is_not_called_the_only_safe_one():
     found = answer(lock("mutex", 1_234), unsafe("none"), unfinished)
     assert found == (
         "Take mutex: no other lock of this run is ranked; mutex gives 1,230 safe grants/s; "
-        "not ranked (the lock got no grant): naive."
+        "not ranked (no complete trial): naive."
     )
 
 

@@ -27,6 +27,7 @@ def test_every_cell_is_held_against_a_threshold(summary):
         ("b", 60_000.0, False),
         ("c", None, False),
     ]
+    assert [result.figure_text for result in results] == ["100 µs", "60 ms", "not measured"]
 
 
 @pytest.mark.parametrize(

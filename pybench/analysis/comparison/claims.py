@@ -42,6 +42,8 @@ class Out(StrEnum):
     SHARED = "several clients may hold a key at once"
     EXCLUDES_NOBODY = "the lock keeps no client out"
     NO_GRANTS = "the lock got no grant"
+    NO_TRIAL = "no complete trial"
+    """The run ended early."""
     LATE = "the load generator was late"
     NOT_MEASURED = "not measured"
 

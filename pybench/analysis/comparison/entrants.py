@@ -135,7 +135,7 @@ def _disqualified(row: Row, late: AbstractSet[str]) -> Out | None:
         return Out.UNDECIDED
     rate = _finite(row.get("safe_grants_per_s"))
     if rate is None or rate <= 0:
-        return Out.NO_GRANTS
+        return Out.NO_GRANTS if _finite(row.get("trials")) else Out.NO_TRIAL
     return Out.LATE if str(row["cell"]) in late else None
 
 

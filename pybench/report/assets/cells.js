@@ -5,10 +5,12 @@
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   /* ---- data of the page: short ones are there at once, long ones come packed ---- */
-  const isPacked = (id) => document.getElementById(id)?.type === "application/gzip";
-  const plain = (id) => JSON.parse(document.getElementById(id)?.textContent ?? "{}");
-  const unpacked = (id) => {
-    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
+  /* No section has an id that begins so. */
+  const script = (name) => document.getElementById(`data-${name}`);
+  const isPacked = (name) => script(name)?.type === "application/gzip";
+  const plain = (name) => JSON.parse(script(name)?.textContent ?? "{}");
+  const unpacked = (name) => {
+    const bytes = Uint8Array.from(atob(script(name).textContent), (one) => one.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   };
   const { facets = [], words = [], cells = [] } = plain("cells");

@@ -11,7 +11,7 @@ from pybench.analysis.send_delay import REMEDY, late_cells
 from pybench.analysis.thresholds import ThresholdResult
 from pybench.analysis.ttl_advice import advice_of
 from pybench.analysis.verdicts import controls_caught
-from pybench.numbers import format_plain, format_us, missing, plural
+from pybench.numbers import missing, plural
 from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.cautions.of_load import strain
 from pybench.report.cautions.of_servers import circumstances
@@ -94,10 +94,7 @@ def _missed(view: View) -> Iterator[Caution]:
 def _missed_in(miss: ThresholdResult) -> str:
     if miss.cell is None:
         return "this threshold matches no measured cell"
-    if miss.figure is None:
-        return f"not measured in {miss.cell}"
-    figure = format_us(miss.figure) if "_us" in miss.threshold.column else format_plain(miss.figure)
-    return f"{figure} in {miss.cell}"
+    return f"{miss.figure_text} in {miss.cell}"
 
 
 def _late(view: View) -> Sequence[Caution]:

@@ -58,8 +58,7 @@ def add_thresholds(root: Xml.Element, name: str, results: Sequence[ThresholdResu
 
 def threshold_sentence(result: ThresholdResult) -> str:
     """A threshold with the figure that it was compared with."""
-    figure = "no figure" if result.figure is None else f"{result.figure:g}"
-    return f"{result.threshold.text}: {figure}"
+    return f"{result.threshold.text}: {result.figure_text}"
 
 
 def document(root: Xml.Element) -> str:

@@ -1,4 +1,4 @@
-"""The herd: commands in each 10 ms of a typical half second, a part for each lock, in runs that vary the retry policy.
+"""The herd: commands in each 10 ms of at most half a second, a part for each lock, in runs that vary the retry policy.
 
 Clients that were refused together and wait equally long ask together again: their commands come in bursts, which a
 random wait spreads. Steps in which nothing was sent are left out of all figures, for there the load generator stood
@@ -27,7 +27,7 @@ from pybench.report.view import CellView, View
 
 STEP_NS = 10_000_000
 PIECE = 50
-"""The steps of the piece that is drawn: half a second."""
+"""The steps of the piece that is drawn: half a second, or a whole shorter trial."""
 SHOWN_LINES = 8
 """Parts of a panel; a run with more locks has the others in its table."""
 PART_HEIGHT = 56
@@ -45,7 +45,7 @@ class Bursts:
     ratio: float
     """How many times the mean the busiest step of a trial is."""
     piece: list[int]
-    """Half a second of the trial with the median mean."""
+    """Half a second of the trial with the median mean, or all of a shorter one."""
 
     @property
     def independent(self) -> float:
@@ -75,7 +75,7 @@ def render(view: View) -> Section | None:
         if one is None:
             return None
         return [
-            datum(one.mean, Format.RATIO.text),
+            datum(one.mean, format_count),
             datum(one.ratio, Format.RATIO.text),
             datum(one.independent, Format.RATIO.text),
         ]
@@ -117,7 +117,8 @@ def _typical(trials: Sequence[NDArray[np.int64]]) -> list[int]:
 
 def _panel(title: str, cells: Sequence[CellView], found: dict[str, Bursts], id_: str) -> Figure:
     parts = [(_y_axis(cell, found[cell.id]), PART_HEIGHT) for cell in cells]
-    stack = stacked(whole_axis(PIECE * STEP_NS / 1e6, "ms", format_count), parts)
+    length = max(len(found[cell.id].piece) for cell in cells)
+    stack = stacked(whole_axis(length * STEP_NS / 1e6, "ms", format_count), parts)
     data = []
     for cell, suffix in zip(cells, stack.suffixes, strict=True):
         piece = found[cell.id].piece
@@ -134,7 +135,7 @@ def _panel(title: str, cells: Sequence[CellView], found: dict[str, Bursts], id_:
             }
         )
     told = "; ".join(f"{cell.line.label}: {_told(found[cell.id])}" for cell in cells)
-    alt = f"Commands per 10 ms in half a second{', ' + title if title else ''}. {told}."
+    alt = f"Commands per 10 ms in {length * STEP_NS / 1e6:.0f} ms{', ' + title if title else ''}. {told}."
     return Figure(id_, title, alt, data, stack.layout, stack.height)
 
 
@@ -145,13 +146,13 @@ def _y_axis(cell: CellView, bursts: Bursts) -> Axis:
 
 
 def _told(bursts: Bursts) -> str:
-    return f"mean {Format.RATIO.text(bursts.mean)}, busiest {Format.RATIO.text(bursts.ratio)} times that"
+    return f"mean {format_count(bursts.mean)}, busiest {Format.RATIO.text(bursts.ratio)} times that"
 
 
 def _lede(view: View, found: dict[str, Bursts]) -> str:
     lede = (
-        "Commands that all clients together send per 10 ms, in half a second of a typical trial. Clients that are "
-        "refused together and wait equally long ask together again: a herd."
+        "Commands that all clients together send per 10 ms, in up to half a second of a typical trial. Clients that "
+        "are refused together and wait equally long ask together again: a herd."
     )
     herds = [cell for cell in view.cells if cell.id in found and found[cell.id].is_herd]
     if not herds:

@@ -10,7 +10,7 @@ import pandas as pd
 from pybench.analysis.stats import median, number
 from pybench.formats import Format
 from pybench.matrix.conditions import say_conditions
-from pybench.numbers import format_percent, format_us
+from pybench.numbers import format_percent, format_us, plural
 from pybench.report import details
 from pybench.report.charts.grid import datum
 from pybench.report.html import fill
@@ -30,6 +30,8 @@ TITLES = (
     "least left",
 )
 COUNTS = ("asked", "granted", "refused", "errors", "unanswered", "late", "decided")
+MOST_ROWS = 20
+"""A table of more rows is folded up."""
 SLOW = 1.5
 """A server is called out whose votes take so many times as long as those of the median server."""
 OFTEN_LATE = 0.2
@@ -78,7 +80,15 @@ def render(view: View) -> Section | None:
     if not rows:
         return None
     lede = " ".join(_remarks(found)) or "No server stands out."
-    html = fill("nodes.html", rows=rows, titles=TITLES, has_where=bool(view.axes), lede=lede + details.only_some(view))
+    summary = f"Servers of {plural(len(found), 'cell')}" if len(rows) > MOST_ROWS else None
+    html = fill(
+        "nodes.html",
+        rows=rows,
+        titles=TITLES,
+        has_where=bool(view.axes),
+        lede=lede + details.only_some(view),
+        summary=summary,
+    )
     return Section("nodes", "Servers of quorum locks", html, nav="Servers")
 
 
