@@ -26,7 +26,7 @@ from pybench.cli.table import Note, render
 from pybench.errors import PybenchError, RecordError
 from pybench.exits import Exit
 from pybench.numbers import missing, plural
-from pybench.report import HTML
+from pybench.report import HTML, write_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
     # The charts take longer than the table, so the table is printed first.
     folder = shown_path(outcome.run.path)
     try:
-        outcome.write_report()
+        write_report(outcome.run, view)
         say(f"report: {folder}/{HTML}")
     except PybenchError as error:
         # If a full disk ended the run, the report fails with the same message: print it once.
@@ -134,7 +134,7 @@ def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdR
             "started_at": manifest["started_at"],
             "seed": manifest["seed"],
         },
-        "headline": run.answer.headline,
+        "headline": view.answer.headline,
         "exit_code": code.value,
         "thresholds": [
             {
@@ -159,7 +159,7 @@ def table_text(run: Run, view: View) -> str:
     from pybench.report.verdict_reasons import remarks
 
     console = data_console()
-    for line in _head(run):
+    for line in _head(run, view):
         for part in textwrap.wrap(line, console.width, subsequent_indent="  ", **_UNBROKEN) or [""]:
             console.print(part, soft_wrap=True)
     if view.cells:
@@ -175,7 +175,7 @@ def table_text(run: Run, view: View) -> str:
     return printed(console)
 
 
-def _head(run: Run) -> Iterator[str]:
+def _head(run: Run, view: View) -> Iterator[str]:
     """The servers, the settings that all cells share, the baseline, and the answer."""
     from pybench.report import run_facts
 
@@ -187,7 +187,7 @@ def _head(run: Run) -> Iterator[str]:
     yield f"{run.manifest['name']} on {', '.join(servers)}"
     yield ", ".join(f"{name} {value}" for name, value in [*run_facts.plan_rows(run.manifest), *shared])
     yield from run_facts.baseline_sentences(run.manifest)
-    yield run.answer.text
+    yield view.answer.text
     yield ""
 
 

@@ -18,11 +18,12 @@ def report(
 
     Prints the path of each HTML report.
     """
-    from pybench.report import write_html, write_markdown
+    from pybench.records import load
+    from pybench.report import write_report
 
     written = []
     for folder in folders:
-        html, markdown = write_html(folder), write_markdown(folder)
+        html, markdown = write_report(load(folder))
         written.append({"folder": str(folder), "html": str(html), "markdown": str(markdown)})
         if not as_json:
             # Print each path at once: a later folder may be invalid.

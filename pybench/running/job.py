@@ -68,13 +68,6 @@ class Outcome:
     thresholds: list[ThresholdResult]
     error: PybenchError | None
 
-    def write_report(self) -> Path:
-        """Write both forms of the report; returns the HTML file. Raises RecordError."""
-        from pybench.report import write_html, write_markdown
-
-        write_markdown(self.run.path)
-        return write_html(self.run.path)
-
     def resume_command(self) -> str:
         """The command that resumes a run that ended early."""
         from pybench.running.resume import command
@@ -102,6 +95,7 @@ def run(
     """
     from pybench.matrix import Matrix, read_text
     from pybench.planning.plan import quickened
+    from pybench.report import write_report
 
     if isinstance(matrix, Matrix):
         if options:
@@ -121,7 +115,7 @@ def run(
             history=history,
         )
     )
-    outcome.write_report()
+    write_report(outcome.run)
     if outcome.error is not None:
         outcome.error.add_note(f"the trials so far are saved; resume with: {outcome.resume_command()}")
         raise outcome.error

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybench.analysis.answer import answer_of
 from pybench.analysis.comparison import Place
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.quantile_text import quantile_text
@@ -61,7 +60,7 @@ def clauses(view: View) -> tuple[str, list[str]]:
     """The answer: its headline, and the sentences that qualify it. Unsafe locks are listed elsewhere."""
     if not view.measured:
         return "No trial was completed, so there is no answer yet.", []
-    found = answer_of(view.run.summary, view.run.trials, view.comparison)
+    found = view.answer
     locks = view.comparison.locks
     return f"{found.headline}.", [f"{_begun(clause, locks)}." for clause in found.further]
 
