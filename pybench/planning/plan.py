@@ -23,6 +23,7 @@ from pybench.numbers import plural
 from pybench.planning import control
 from pybench.planning import probes as probing
 from pybench.planning.ceilings import most_per_s
+from pybench.planning.ending import ending_s
 from pybench.planning.forecast import hold_tails, p99_forecast
 from pybench.planning.impossible import why_impossible
 from pybench.planning.limits import NO_LIMITS, Limits
@@ -55,7 +56,6 @@ DATABASE_START_NS = 2 * S
 """Until a new Postgres has created its data folder and accepts connections."""
 REPLICAS_COUNTED_NS = 1 * S
 """Until a primary counts its replicas."""
-REPORT_NS = 5 * S
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
     usual = sum(usual_probes_of(cell, matrix) * _probe_ns(cell, matrix, usual_ns) for cell in cells)
     most_ns = matrix.warmup_ns + TRIAL_OVERHEAD_NS
     most = sum(most_probes_of(cell, matrix) * _probe_ns(cell, matrix, most_ns) for cell in cells)
-    surroundings = _surroundings_ns(cells, servers)
+    surroundings = _surroundings_ns(cells, servers, matrix.trials)
     return Plan(
         matrix=matrix,
         cells=cells,
@@ -281,7 +281,7 @@ def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:
     return [need(group, demand) for group, demand in largest(cells).items()]
 
 
-def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
+def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed], trials: int) -> float:
     """The time of the run outside the trials of the matrix, in nanoseconds."""
     if not cells:
         return 0
@@ -289,4 +289,4 @@ def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
     start_ns = {ServerKind.REDIS: SERVER_START_NS, ServerKind.POSTGRES: DATABASE_START_NS}
     starts = sum(need.servers * (1 + need.replicas) * start_ns[need.kind] for need in ours)
     starts += sum(need.servers for need in ours if need.replicas) * REPLICAS_COUNTED_NS
-    return starts + before_trials_ns(cells) + REPORT_NS
+    return starts + before_trials_ns(cells) + ending_s(len(cells), trials * len(cells)) * S

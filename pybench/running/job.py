@@ -172,6 +172,7 @@ def _carried_out(
     job: Job, watch: Watch, consent: Consent | None, interrupts: Interrupts, begun: list[RunFolder]
 ) -> Outcome:
     """The body of `carry_out`; adds the run's folder to `begun` as soon as the folder exists."""
+    from pybench.planning.ending import gathering_s
     from pybench.running.runner import Ending, Runner
     from pybench.servers import ServerPool, clear_leftovers
 
@@ -195,9 +196,10 @@ def _carried_out(
             error = caught
     finally:
         # Stopping servers in good order takes some milliseconds, which a user who insists must wait, too.
-        with interrupts.shielded():
+        with watch.working("stopping the servers"), interrupts.shielded():
             pool.close()
-    return _outcome(plan, folder, status, error)
+    with watch.working("gathering the trials", gathering_s(len(plan.cells), len(plan.cells) * job.matrix.trials)):
+        return _outcome(plan, folder, status, error)
 
 
 def require_core() -> None:

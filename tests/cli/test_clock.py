@@ -11,9 +11,10 @@ import pytest
 
 from pybench.cli.clock import Clock
 from pybench.matrix import expand, matrix_from_mapping
+from pybench.planning.plan import before_trials_ns
 from pybench.records import load
 from pybench.running.pace import overhead_of
-from pybench.running.watch import Slot
+from pybench.running.watch import Around, Slot
 from tests.unit.support.trials import cell as cell_of
 
 BEFORE_S = 0.37 + 2 * 0.32 + 2 * 0.37
@@ -40,15 +41,21 @@ def slot(cell: str, *, seconds: float = 2.0, number: int = 1) -> Slot:
     return Slot(number=number, cell=replace(cell_of("mutex"), id=cell), block=1, planned_s=seconds)
 
 
+def around(slots: list[Slot], *, is_resumed: bool = False, **seconds: float) -> Around:
+    before_ns = before_trials_ns([one.cell for one in slots], is_resumed=is_resumed)
+    return Around(before_s=before_ns / 1e9, **seconds)
+
+
 def test_before_the_first_trial_the_time_left_is_the_planned_time(now: Time):
-    clock = Clock([slot("a"), slot("b"), slot("b")])
-    assert clock.left_s() == pytest.approx(BEFORE_S + 3 * 2.07)
+    slots = [slot("a"), slot("b"), slot("b")]
+    clock = Clock(slots, around(slots, ending_s=4.0))
+    assert clock.left_s() == pytest.approx(BEFORE_S + 3 * 2.07 + 4.0)
     clock.begin(slot("control", number=0))
     now.now += 0.5
-    assert clock.left_s() == pytest.approx(BEFORE_S - 0.5 + 3 * 2.07)
+    assert clock.left_s() == pytest.approx(BEFORE_S - 0.5 + 3 * 2.07 + 4.0)
     clock.end(slot("control", number=0))
     now.now += 10.0
-    assert clock.left_s() == pytest.approx(3 * 2.07)
+    assert clock.left_s() == pytest.approx(3 * 2.07 + 4.0)
 
 
 def test_a_cell_is_expected_to_take_its_mean_so_far_and_a_new_cell_the_mean_of_the_others(now: Time):
@@ -71,7 +78,7 @@ def test_the_time_left_of_a_run_with_fast_and_slow_cells_is_never_off_by_a_fifth
     took = {"fast": 2.05, "slow": 2.9, "connecting": 2.6, "persistent": 2.15}
     blocks = [("fast", "persistent", "connecting", "slow"), ("slow", "fast", "connecting", "persistent")] * 3
     slots = [slot(cell) for block in blocks for cell in block]
-    clock = Clock(slots)
+    clock = Clock(slots, around(slots))
     whole = BEFORE_S + sum(took[each.cell.id] for each in slots)
     shown = [(whole, clock.left_s())]
     now.now += BEFORE_S
@@ -109,7 +116,8 @@ def test_the_time_left_of_a_real_run_is_never_off_by_a_fifth_and_never_jumps_aft
 ):
     trials = recorded(name)
     assert len(trials) > 70
-    clock = Clock([each for each, _ in trials])
+    slots = [each for each, _ in trials]
+    clock = Clock(slots, around(slots))
     left = sum(took for _, took in trials)
     shown: list[tuple[float, float]] = []
     for each, took in trials:
@@ -126,7 +134,8 @@ def test_the_time_left_of_a_real_run_is_never_off_by_a_fifth_and_never_jumps_aft
 
 
 def test_a_resumed_run_measures_no_probe_again_and_expects_the_overhead_of_its_earlier_part(now: Time):
-    clock = Clock([slot("a"), slot("b")], is_resumed=True, overhead_s=0.5)
+    slots = [slot("a"), slot("b")]
+    clock = Clock(slots, around(slots, is_resumed=True, overhead_s=0.5))
     assert clock.left_s() == pytest.approx(2 * 0.32 + 2 * 2.5)
     clock.begin(slot("a"))
     assert clock.left_s() == pytest.approx(2 * 2.5)
