@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pybench.cli.figures import wall_time, wall_times
-from pybench.cli.overheads import EARLIER_COUNTS_FOR, Expected, Overheads, sequence_of
+from pybench.cli.overheads import EARLIER_COUNTS_FOR, Overheads, sequence_of
 from pybench.planning.plan import TRIAL_OVERHEAD_NS
 from pybench.running.watch import NOTHING_AROUND, Around
 
@@ -91,7 +91,9 @@ class Clock:
 
     def left(self) -> TimeLeft:
         """The time until the report is written."""
-        expected = self._overheads.of_all(self._trials_left) + self._searches.of_all(self._searches_left, self._search_s)
+        expected = self._overheads.of_all(self._trials_left) + self._searches.of_all(
+            self._searches_left, self._search_s
+        )
         sure_s = self._before_s + self._planned_left_s + self._ending_s - self._ran_s()
         reach = NINE_OF_TEN * expected.deviation
         seconds = sure_s + expected.value

@@ -22,6 +22,7 @@ from pybench.cli.output import (
     shown_path,
     stderr_console,
 )
+from pybench.cli.status import working
 from pybench.cli.table import Note, render
 from pybench.errors import PybenchError, RecordError
 from pybench.exits import Exit
@@ -64,28 +65,33 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
 
     Returns the exit code, which the JSON object holds too.
     """
+    from pybench.planning.ending import reporting_s
     from pybench.report.view import make_view
 
-    view = make_view(outcome.run)
-    troubles: list[PybenchError] = []
+    cells, troubles = len(outcome.run.summary), list[PybenchError]()
+    with working("comparing the locks"):
+        view = make_view(outcome.run)
+        table = "" if as_json else table_text(outcome.run, view)
+        remarks = list(_remarks(outcome, view))
     if not as_json:
         try:
-            data(table_text(outcome.run, view))
+            data(table)
         except PybenchError as error:
             troubles.append(error)
-        for text in _remarks(outcome, view):
+        for text in remarks:
             say_wrapped(text)
     # The charts take longer than the table, so the table is printed first.
     folder = shown_path(outcome.run.path)
     try:
-        write_report(outcome.run, view)
+        with working("writing the report", reporting_s(cells)):
+            write_report(outcome.run, view)
         say(f"report: {folder}/{HTML}")
     except PybenchError as error:
         # If a full disk ended the run, the report fails with the same message: print it once.
         if outcome.error is None or error.message != outcome.error.message:
             troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes the report again"))
     if as_json:
-        for text in _remarks(outcome, view):
+        for text in remarks:
             say_wrapped(text)
         try:
             code = exits.first({outcome.exit, *(trouble.exit for trouble in troubles)})

@@ -1,7 +1,7 @@
 """What each cell's trials take beyond their planned time, on a machine that may become slower or faster meanwhile.
 
 The overhead of a trial is modelled as the product of a level, which belongs to the cell, and a factor, which belongs to
-the time: some twenty trials in sequence share a factor. Both follow from all trials so far by alternating least squares.
+the time: up to twenty trials in sequence share a factor. Both follow from all trials so far, in turn, until they agree.
 The factor of the latest trials is expected of those that are left, as far as it differs from 1 by more than chance.
 
 Does not do: reading a clock; see `clock`.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,16 +144,16 @@ def _levels_and_factors(
     return level * mean, factor / mean
 
 
-def _shrunk(
-    factor: NDArray[np.float64], time: NDArray[np.int64], value: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _shrunk(factor: NDArray[np.float64], time: NDArray[np.int64], value: NDArray[np.float64]) -> NDArray[np.float64]:
     spread = float(np.sqrt(np.sum((value - value.mean() * factor[time]) ** 2) / max(1, len(value) - len(factor))))
     error = spread / value.mean() / np.sqrt(np.bincount(time))
     return 1 + (factor - 1) * np.array([_beyond_chance(one - 1, by) for one, by in zip(factor, error, strict=True)])
 
 
-def _divided(total: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(total, by, out=np.ones_like(total), where=by > 0)
+def _divided(total: NDArray[Any], by: NDArray[Any]) -> NDArray[np.float64]:
+    """`total / by`, and 1 where there is nothing to divide by."""
+    found: NDArray[np.float64] = np.where(by > 0, total / np.where(by > 0, by, 1.0), 1.0)
+    return found
 
 
 def _beyond_chance(difference: float, error: float) -> float:

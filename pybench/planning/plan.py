@@ -213,21 +213,21 @@ def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
     return sorted(range(len(cells)), key=drawn)
 
 
-def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False) -> int:
+def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False, overhead_ns: int = TRIAL_OVERHEAD_NS) -> int:
     """The time before the trials of `cells`, in nanoseconds.
 
     It covers a control for each backend, two baselines for each kind of idle call, and a probe for each lock. A resumed
-    run measures only the baselines again.
+    run measures only the baselines again. `overhead_ns` is that of each of these trials.
     """
     cells = list(cells)
     calls = {call for cell in cells for call in call_conditions_of(cell)}
-    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
+    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + overhead_ns
     if is_resumed:
         return len(calls) * 2 * baseline
     probes = probing.probe_cells(cells)
     parts = len(probes) + sum(probing.late_cell(probe) is not None for probe in probes)
-    probed = parts * (probing.PROBE_NS + TRIAL_OVERHEAD_NS) + sum(_table_ns(probe) for probe in probes)
-    controls = len({backend for backend, _, _ in calls}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
+    probed = parts * (probing.PROBE_NS + overhead_ns) + sum(_table_ns(probe) for probe in probes)
+    controls = len({backend for backend, _, _ in calls}) * (control.CONTROL_NS + overhead_ns)
     return controls + len(calls) * 2 * baseline + probed
 
 
