@@ -21,8 +21,8 @@ from pybench.running.watch import NOTHING_AROUND, Around
 if TYPE_CHECKING:
     from pybench.running.watch import Slot
 
-NINE_OF_TEN = 1.645
-"""Nine of ten normal figures are within so many standard deviations."""
+REACH = 2.0
+"""In standard deviations. Overheads have long tails, so that this covers nine of ten runs, not nineteen of twenty."""
 MOST_VAGUE = 0.1
 """One number stands for a time whose range reaches no further than this share to each side."""
 LEAST_RANGE_S = 10.0
@@ -91,11 +91,10 @@ class Clock:
 
     def left(self) -> TimeLeft:
         """The time until the report is written."""
-        expected = self._overheads.of_all(self._trials_left) + self._searches.of_all(
-            self._searches_left, self._search_s
-        )
+        searches = self._searches.of_all(self._searches_left, self._search_s)
+        expected = self._overheads.of_all(self._trials_left) + searches
         sure_s = self._before_s + self._planned_left_s + self._ending_s - self._ran_s()
-        reach = NINE_OF_TEN * expected.deviation
+        reach = REACH * expected.deviation
         seconds = sure_s + expected.value
         return TimeLeft(seconds, max(sure_s, seconds - reach), seconds + reach)
 

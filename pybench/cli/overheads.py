@@ -21,9 +21,9 @@ EARLIER_COUNTS_FOR = 10
 """The overhead of an earlier part counts as much as that of so many cells, so that a first slow cell moves little."""
 LEAST_IN_SEQUENCE, MOST_IN_SEQUENCE = 4, 20
 """So many trials in sequence share a factor: those of a block, within these bounds."""
+ALIKE = 4
+"""What slows a machine lasts: so many factors in sequence count as one where factors average out."""
 ROUNDS = 20
-_INDEPENDENT = 0.954
-"""The median difference of two independent normal figures, in standard deviations of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Overheads:
         value = unit * sum(many * self.of(cell) for cell, many in left.items())
         if not count or not fit.factor:
             return Expected(value)
-        sequences = max(1.0, count / self.in_sequence)
+        sequences = max(1.0, count / self.in_sequence / ALIKE)
         share = math.hypot(fit.certain, fit.wanders / math.sqrt(sequences)) / fit.factor
         return Expected(value, math.hypot(unit * math.sqrt(count) * fit.trial, value * share))
 
@@ -117,7 +117,8 @@ def _fit(cells: list[str], values: list[float], in_sequence: int) -> _Fit:
     freedom = max(1, len(value) - (1 if _is_first_block(cell) else len(names)) - len(factor) + 1)
     if _is_first_block(cell):
         expected = value.mean() * factor[time]
-    trial = float(np.sqrt(np.sum((value - expected) ** 2) / freedom))
+    # Few trials say little about how much trials vary, and are given more room.
+    trial = float(np.sqrt(np.sum((value - expected) ** 2) / freedom)) * (1 + 2 / freedom)
     return _of_latest(level, factor, trial, cell=cell, time=time, names=names, in_sequence=in_sequence)
 
 
@@ -147,12 +148,15 @@ def _levels_and_factors(
 def _shrunk(factor: NDArray[np.float64], time: NDArray[np.int64], value: NDArray[np.float64]) -> NDArray[np.float64]:
     spread = float(np.sqrt(np.sum((value - value.mean() * factor[time]) ** 2) / max(1, len(value) - len(factor))))
     error = spread / value.mean() / np.sqrt(np.bincount(time))
-    return 1 + (factor - 1) * np.array([_beyond_chance(one - 1, by) for one, by in zip(factor, error, strict=True)])
+    shares = np.array([_beyond_chance(one - 1, by) for one, by in zip(factor, error, strict=True)])
+    shrunk: NDArray[np.float64] = 1 + (factor - 1) * shares
+    return shrunk
 
 
 def _divided(total: NDArray[Any], by: NDArray[Any]) -> NDArray[np.float64]:
     """`total / by`, and 1 where there is nothing to divide by."""
-    found: NDArray[np.float64] = np.where(by > 0, total / np.where(by > 0, by, 1.0), 1.0)
+    found: NDArray[np.float64] = np.ones(len(by))
+    np.divide(total, by, out=found, where=by > 0)
     return found
 
 
@@ -174,14 +178,22 @@ def _of_latest(
     """The factor of the latest trials, as far as it differs by more than chance, and how certain it is."""
     latest = float(np.sum(level[cell[time == 0]]))
     error = trial * math.sqrt(np.count_nonzero(time == 0)) / latest if latest else 0.0
-    share = _beyond_chance(float(factor[0]) - 1, error)
-    of_all = trial * math.sqrt(len(cell)) / float(np.sum(level[cell]))
-    steps = np.abs(np.diff(factor[: len(cell) // in_sequence]))
-    wanders = float(np.median(steps)) / _INDEPENDENT if len(steps) > 1 else 0.0
+    whole = factor[: len(cell) // in_sequence]
+    wanders = math.sqrt(max(0.0, _wander(whole) ** 2 - error**2))
+    # A factor that wanders says little about the trials to come, however well it is known.
+    share = _beyond_chance(float(factor[0]) - 1, math.hypot(error, wanders))
+    of_trials = trial * math.sqrt(len(cell)) / float(np.sum(level[cell]))
+    of_all = math.hypot(of_trials, wanders / math.sqrt(max(1.0, len(factor) / ALIKE)))
     return _Fit(
         levels=dict(zip(names, level.tolist(), strict=True)),
         factor=1 + share * (float(factor[0]) - 1),
         trial=trial,
         certain=math.hypot(share * error, (1 - share) * of_all),
-        wanders=math.sqrt(max(0.0, wanders**2 - error**2)),
+        wanders=wanders,
     )
+
+
+def _wander(factor: NDArray[np.float64]) -> float:
+    """The standard deviation of factors in sequence, by their steps. The greatest step may be a lasting change."""
+    squares = np.sort(np.diff(factor) ** 2)[:-1]
+    return math.sqrt(float(squares.mean()) / 2) if len(squares) else 0.0

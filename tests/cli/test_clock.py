@@ -6,11 +6,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from pybench.cli.clock import Clock
+from pybench.cli.clock import Clock, TimeLeft
 from pybench.matrix import expand, matrix_from_mapping
+from pybench.matrix.search_modes import SearchMode
 from pybench.planning.plan import before_trials_ns
 from pybench.records import load
 from pybench.running.pace import overhead_of
@@ -154,3 +156,89 @@ def test_the_overhead_of_an_earlier_part_is_that_of_trials_in_sequence_without_t
     assert overhead_of(slots, {}) is None
     assert overhead_of(slots, {("a", 1): noon, ("a", 3): noon + timedelta(seconds=5)}) is None
     assert overhead_of(slots, {("a", 1): noon, ("a", 2): noon + timedelta(seconds=1)}) == 0.0, "the clock was set"
+
+
+def shown(now: Time, overheads: list[list[float]], planned_s: float = 0.4) -> list[tuple[float, TimeLeft]]:
+    """The real time left, and the shown one, after each trial of a run; a list of overheads a cell, one a block."""
+    blocks = list(zip(*overheads, strict=True))
+    order = Random(7)
+    slots = [
+        (slot(f"cell {cell}", seconds=planned_s), block[cell])
+        for block in blocks
+        for cell in order.sample(range(len(overheads)), len(overheads))
+    ]
+    clock = Clock([each for each, _ in slots])
+    left, found = sum(planned_s + beyond for _, beyond in slots), []
+    for each, beyond in slots:
+        clock.begin(each)
+        now.now += planned_s + beyond
+        left -= planned_s + beyond
+        clock.end(each)
+        found.append((left, clock.left()))
+    return found
+
+
+def levels(cells: int) -> list[float]:
+    draw = Random(3)
+    return [0.2 * draw.lognormvariate(0, 0.4) for _ in range(cells)]
+
+
+def is_right(real_s: float, told: TimeLeft) -> bool:
+    """Whether the shown time, or an end of the shown range, is within an eighth, or a second, of the real one."""
+    low, high = (told.low_s, told.high_s) if " to " in told.text else (told.seconds, told.seconds)
+    off = max(real_s / 8, 1.0)
+    return low - off <= real_s <= high + off
+
+
+@pytest.mark.parametrize(("cells", "blocks"), [(4, 16), (12, 10), (40, 6)])
+def test_when_the_overhead_triples_half_way_the_time_left_is_right_a_block_later(now: Time, cells: int, blocks: int):
+    draw, half = Random(11), blocks // 2
+    overheads = [
+        [level * draw.lognormvariate(0, 0.15) * (1 if block < half else 3) for block in range(blocks)]
+        for level in levels(cells)
+    ]
+    found = shown(now, overheads)
+    wrong = [(real, told.text) for real, told in found[cells * (half + 1) :] if not is_right(real, told)]
+    assert wrong == []
+    # Before the change nobody can know of it.
+    real, told = found[cells * half - 1]
+    assert told.high_s < 0.8 * real
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_the_overhead_varies_wildly_a_range_is_shown_and_nine_of_ten_are_right(now: Time, seed: int):
+    draw = Random(seed)
+    found = shown(now, [[level * draw.lognormvariate(0, 0.8) for _ in range(10)] for level in levels(12)])[12:]
+    assert sum(is_right(real, told) for real, told in found) >= 0.9 * len(found)
+    if seed == 0:
+        assert any(" to " in told.text for _, told in found)
+
+
+def test_where_the_overhead_is_steady_one_number_is_shown_and_right(now: Time):
+    draw = Random(5)
+    found = shown(now, [[level * draw.lognormvariate(0, 0.1) for _ in range(8)] for level in levels(12)])[24:]
+    assert [told.text for real, told in found if " to " in told.text or not is_right(real, told)] == []
+
+
+def test_a_range_is_rounded_to_the_outside():
+    assert TimeLeft(300, 241, 359).text == "about 4 to 6 min"
+    assert TimeLeft(60, 43, 81).text == "about 40 to 85 s"
+    assert TimeLeft(10_000, 8_000, 12_000).text == "about 2 h 13 min to 3 h 20 min"
+    assert TimeLeft(300, 280, 320).text == "about 5 min 00 s"
+    assert TimeLeft(8, 2, 14).text == "about 8 s"
+
+
+def test_of_searches_what_they_took_counts_and_not_what_was_planned(now: Time):
+    cells = [replace(cell_of("mutex"), id=name, mode=SearchMode("saturate")) for name in "ab"]
+    slots = [Slot(1 + place, cells[place % 2], 1 + place // 2, 60.0) for place in range(8)]
+    clock = Clock(slots)
+    assert clock.left_s() == pytest.approx(8 * 60.0)
+    for each in slots[:4]:
+        probe = replace(each, cell=each.cell.at_rate(100.0), probe=1)
+        clock.begin(probe)
+        now.now += 40.0
+        clock.end(each)
+    assert clock.left_s() == pytest.approx(4 * 40.0)
+    clock.begin(replace(slots[4], cell=slots[4].cell.at_rate(100.0), probe=1))
+    now.now += 30.0
+    assert clock.left_s() == pytest.approx(4 * 40.0 - 30.0)
