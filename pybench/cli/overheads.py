@@ -194,6 +194,9 @@ def _of_latest(
 
 
 def _wander(factor: NDArray[np.float64]) -> float:
-    """The standard deviation of factors in sequence, by their steps. The greatest step may be a lasting change."""
-    squares = np.sort(np.diff(factor) ** 2)[:-1]
+    """The standard deviation of factors in sequence, by their steps but the greatest two.
+
+    These two may be one lasting change in the middle of some trials in sequence.
+    """
+    squares = np.sort(np.diff(factor) ** 2)[:-2]
     return math.sqrt(float(squares.mean()) / 2) if len(squares) else 0.0
