@@ -43,8 +43,8 @@ class _Fit:
     levels: Mapping[str, float]
     factor: float
     """That of the latest trials."""
-    trial: float
-    """The standard deviation of one trial about level and factor."""
+    spread: float
+    """The standard deviation of one trial, as a share of the product of level and factor."""
     certain: float
     """The standard deviation of `factor` as an estimate."""
     wanders: float
@@ -83,7 +83,8 @@ class Overheads:
             return Expected(value)
         sequences = max(1.0, count / self.in_sequence / ALIKE)
         share = math.hypot(fit.certain, fit.wanders / math.sqrt(sequences)) / fit.factor
-        return Expected(value, math.hypot(unit * math.sqrt(count) * fit.trial, value * share))
+        each = fit.spread * unit * math.sqrt(sum(many * self.of(cell) ** 2 for cell, many in left.items()))
+        return Expected(value, math.hypot(each, value * share))
 
     def _elsewhere(self) -> float:
         """The overhead that is expected of a cell without a trial: the mean of the others."""
@@ -118,8 +119,13 @@ def _fit(cells: list[str], values: list[float], in_sequence: int) -> _Fit:
     if _is_first_block(cell):
         expected = value.mean() * factor[time]
     # Few trials say little about how much trials vary, and are given more room.
-    trial = float(np.sqrt(np.sum((value - expected) ** 2) / freedom)) * (1 + 2 / freedom)
-    return _of_latest(level, factor, trial, cell=cell, time=time, names=names, in_sequence=in_sequence)
+    spread = _size(value - expected) / _size(expected) * math.sqrt(len(value) / freedom) * (1 + 2 / freedom)
+    return _of_latest(level, factor, spread, cell=cell, time=time, names=names, in_sequence=in_sequence)
+
+
+def _size(figures: NDArray[np.float64]) -> float:
+    """The root of the sum of squares."""
+    return float(np.sqrt(np.sum(figures**2)))
 
 
 def _is_first_block(cell: NDArray[np.int64]) -> bool:
@@ -168,7 +174,7 @@ def _beyond_chance(difference: float, error: float) -> float:
 def _of_latest(
     level: NDArray[np.float64],
     factor: NDArray[np.float64],
-    trial: float,
+    spread: float,
     *,
     cell: NDArray[np.int64],
     time: NDArray[np.int64],
@@ -177,17 +183,17 @@ def _of_latest(
 ) -> _Fit:
     """The factor of the latest trials, as far as it differs by more than chance, and how certain it is."""
     latest = float(np.sum(level[cell[time == 0]]))
-    error = trial * math.sqrt(np.count_nonzero(time == 0)) / latest if latest else 0.0
+    error = spread * _size(level[cell[time == 0]]) / latest if latest else 0.0
     whole = factor[: len(cell) // in_sequence]
     wanders = math.sqrt(max(0.0, _wander(whole) ** 2 - error**2))
     # A factor that wanders says little about the trials to come, however well it is known.
     share = _beyond_chance(float(factor[0]) - 1, math.hypot(error, wanders))
-    of_trials = trial * math.sqrt(len(cell)) / float(np.sum(level[cell]))
+    of_trials = spread * _size(level[cell]) / float(np.sum(level[cell]))
     of_all = math.hypot(of_trials, wanders / math.sqrt(max(1.0, len(factor) / ALIKE)))
     return _Fit(
         levels=dict(zip(names, level.tolist(), strict=True)),
         factor=1 + share * (float(factor[0]) - 1),
-        trial=trial,
+        spread=spread,
         certain=math.hypot(share * error, (1 - share) * of_all),
         wanders=wanders,
     )

@@ -184,9 +184,9 @@ def levels(cells: int) -> list[float]:
 
 
 def is_right(real_s: float, told: TimeLeft) -> bool:
-    """Whether the shown time, or an end of the shown range, is within an eighth, or a second, of the real one."""
+    """Whether the shown time, or an end of the shown range, is within an eighth, or 2 s, of the real one."""
     low, high = (told.low_s, told.high_s) if " to " in told.text else (told.seconds, told.seconds)
-    off = max(real_s / 8, 1.0)
+    off = max(real_s / 8, 2.0)
     return low - off <= real_s <= high + off
 
 
