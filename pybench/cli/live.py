@@ -59,6 +59,10 @@ class PlainLines:
         """Note when the trial began, for the time that is left."""
         self.clock.begin(slot)
 
+    def phase_ends(self, slot: Slot, text: str) -> None:
+        """Print the phase: a search may take minutes, and a probe is too little for a line."""
+        say(f"[{slot.number}/{self.total}] {text}: {_label(slot, self.labels)}")
+
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
         """Print the result of the trial."""
         self.clock.end(slot)
@@ -152,6 +156,9 @@ class LiveView:
         with self.lock:
             self.running, self.trial = slot, trial
             self.clock.begin(slot)
+
+    def phase_ends(self, slot: Slot, text: str) -> None:
+        """Nothing to do: the view shows each probe."""
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
         """Show the trial among the last finished ones."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pybench import _core
@@ -257,7 +258,8 @@ class Runner:
         """Run the search of one trial of the plan, from where an earlier part of the run left it."""
         search, is_saved = self._search(slot, done), (slot.cell.id, slot.block) in done
         matrix, folder = self.plan.matrix, self.folder
-        record = run_search(search, matrix, folder, self.interrupts, self._measured, is_saved=is_saved)
+        tell = partial(self.watch.phase_ends, slot)
+        record = run_search(search, matrix, folder, self.interrupts, self._measured, tell, is_saved=is_saved)
         if record is not None:
             self.watch.trial_ends(slot, replace(self._finished(record.row), limit=limit_text(record.row)))
 

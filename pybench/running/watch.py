@@ -100,6 +100,9 @@ class Watch(Protocol):
     def trial_begins(self, slot: Slot, trial: Running) -> None:
         """`trial` is about to run."""
 
+    def phase_ends(self, slot: Slot, text: str) -> None:
+        """A phase of the search of `slot` has ended; `text` is the phase and its result."""
+
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
         """The trial has been saved."""
 
@@ -122,6 +125,9 @@ class Silent:
         """See `Watch`."""
 
     def trial_begins(self, slot: Slot, trial: Running) -> None:
+        """See `Watch`."""
+
+    def phase_ends(self, slot: Slot, text: str) -> None:
         """See `Watch`."""
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
