@@ -101,17 +101,35 @@ def answer_from(compared: Comparison) -> Answer:
             headline, further = _tied(compared), _qualified(compared)
         case _:
             headline, further = f"Take {chosen.locks[0]}: {_taken(compared, chosen.locks[0])}", _qualified(compared)
-    return Answer(headline, (*_starving(compared), *further, *_not_ranked(compared)), _unsafe(compared))
+    limits = _limits(compared)
+    return Answer(headline, (*limits, *_starving(compared), *further, *_not_ranked(compared)), _unsafe(compared))
 
 
 def _alone(compared: Comparison, lock: str) -> str:
     ranked = [(load, load.of(lock)) for load in compared.loads if load.of(lock).place is not Place.OUT]
-    rates = [(load.of(lock).throughput or 0.0, load) for load, _ in ranked]
-    rate, load = max(rates, key=lambda pair: pair[0])
-    most = f"{'' if len(rates) == 1 else 'up to '}{Format.RATE.text(rate)} safe grants/s{at(load)}"
+    # Grants at a load that was asked for say more than those at a limit; where all are limits, the limit says it.
+    rates = [(one.throughput or 0.0, load) for load, one in ranked if one.figure is not Figure.LIMIT]
+    limits = [(one.value or 0.0, load) for load, one in ranked if one.figure is Figure.LIMIT]
+    rate, load = max(rates or limits, key=lambda pair: pair[0])
+    several = len(rates or limits) > 1
+    if rates:
+        most = f"{lock} gives {'up to ' if several else ''}{Format.RATE.text(rate)} safe grants/s{at(load)}"
+    else:
+        most = f"{lock} sustains {'up to ' if several else ''}{Format.RATE.text(rate)} arrivals/s{at(load)}"
     if compared.choice.basis is Basis.ONLY_LOCK:
-        return f"{lock} gives {most}; there is no other lock to compare it with"
-    return f"Take {lock}: no other lock of this run is ranked; {lock} gives {most}"
+        return f"{most}; there is no other lock to compare it with"
+    return f"Take {lock}: no other lock of this run is ranked; {most}"
+
+
+def _limits(compared: Comparison) -> Iterator[str]:
+    """The limits of the locks, where they searched for them at one load; the table has those of more loads or locks."""
+    loads = [load for load in compared.loads if len(load.ranked) > 1 and load.first[0].figure is Figure.LIMIT]
+    if len(loads) > 1:
+        return
+    for load in loads:
+        if len(load.ranked) <= MOST_NAMED:
+            limits = [f"{Format.RATE.text(one.value)}/s for {one.lock}" for one in load.ranked]
+            yield f"limits{at(load)}: {listed(limits)}"
 
 
 def _tied(compared: Comparison) -> str:
@@ -133,7 +151,9 @@ def _taken(compared: Comparison, lock: str) -> str:
         return "every other ranked lock was unsafe at some load"
     reasons = list(_steps(compared))
     if _too_few(compared):
-        stands = f"speed was not compared ({_too_few(compared)})"
+        figures = {load.of(lock).figure for load in contested}
+        what = "limits were" if figures == {Figure.LIMIT} else "speed was"
+        stands = f"{what} not compared ({_too_few(compared)})"
     else:
         stands = _stands(contested, lock) if len(contested) > 1 else _stands_once(contested[0], lock)
     others = [name for name in compared.locks if name != lock]

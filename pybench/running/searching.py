@@ -123,7 +123,7 @@ def run_search(
 
 
 def phase_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The latest phase of the search with the probes `rows`, in words: `up, 6 probes: 80/s held, 160/s failed (...)`."""
+    """The latest phase of the search with the probes `rows`: `up, 6 probes: 80/s held, 160/s failed (throughput)`."""
     phase = rows[-1]["phase"]
     own = list(reversed(list(takewhile(lambda row: row["phase"] == phase, reversed(rows)))))
     by = {shown: [row for row in own if row["shown"] == shown] for shown in Shown}

@@ -206,7 +206,8 @@ def test_each_phase_is_told_with_what_it_has_shown():
     phases = [text.split(",")[0].split(":")[0] for text in told]
     assert phases == ["up", "bisect", "recheck", "confirm", "curve"]
     assert told[0] == "up, 3 probes: 68.6/s held, 137/s failed (throughput)"
-    assert "held" in told[3] and "failed" not in told[3]
+    assert "held" in told[3]
+    assert "failed" not in told[3]
     assert told[4] == "curve: latency measured at 4 loads"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybench.analysis.comparison import Place
+from pybench.analysis.comparison import Figure, Place
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.quantile_text import quantile_text
 from pybench.analysis.verdicts import controls_caught
@@ -90,7 +90,10 @@ def _of_hardest_load(view: View) -> list[Tile]:
         names = list(dict.fromkeys(others))
         tied = " and ".join(names) if len(names) <= NAMED_TIES else f"{len(names)} others"
         who += f"; statistically tied with {tied}"
-    rate = Tile("Safe grants", f"{_written(cell, 'safe_grants_per_s')}/s", who)
+    if first.figure is Figure.LIMIT:
+        rate = Tile("Limit", f"{_written(cell, Figure.LIMIT.value)}/s", who)
+    else:
+        rate = Tile("Safe grants", f"{_written(cell, 'safe_grants_per_s')}/s", who)
     waits = f"median {quantile_text(cell.row, 'acquire_p50_us')}"
     p99, longest = quantile_text(cell.row, "acquire_p99_us"), _written(cell, "longest_wait_us")
     if p99 == NOT_AVAILABLE:
