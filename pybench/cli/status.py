@@ -51,9 +51,9 @@ def _line(console: Console, text: str, expected_s: float) -> Iterator[None]:
     began = time.monotonic()
 
     def picture() -> Text:
-        took = wall_time(time.monotonic() - began)
-        of = f" of about {wall_time(expected_s)}" if expected_s >= LONG_S else ""
-        return Text(f"{visible(text)}: {took}{of}", no_wrap=True, overflow="ellipsis")
+        took_s = time.monotonic() - began
+        of = f" of about {wall_time(expected_s)}" if expected_s >= max(LONG_S, took_s) else ""
+        return Text(f"{visible(text)}: {wall_time(took_s)}{of}", no_wrap=True, overflow="ellipsis")
 
     live = Live(console=console, get_renderable=picture, refresh_per_second=REFRESHES_PER_S, transient=True)
     # Writing to a closed terminal fails, and must not end the work.
