@@ -41,8 +41,8 @@ from pybench.analysis.comparison import (
 from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.overload import overload
+from pybench.analysis.rates import limits_of, most_of
 from pybench.analysis.send_delay import late_cells
-from pybench.formats import Format
 from pybench.matrix.conditions import AxisValue
 from pybench.numbers import plural
 
@@ -101,35 +101,16 @@ def answer_from(compared: Comparison) -> Answer:
             headline, further = _tied(compared), _qualified(compared)
         case _:
             headline, further = f"Take {chosen.locks[0]}: {_taken(compared, chosen.locks[0])}", _qualified(compared)
-    limits = _limits(compared)
-    return Answer(headline, (*limits, *_starving(compared), *further, *_not_ranked(compared)), _unsafe(compared))
+    return Answer(
+        headline, (*limits_of(compared), *_starving(compared), *further, *_not_ranked(compared)), _unsafe(compared)
+    )
 
 
 def _alone(compared: Comparison, lock: str) -> str:
-    ranked = [(load, load.of(lock)) for load in compared.loads if load.of(lock).place is not Place.OUT]
-    # Grants at a load that was asked for say more than those at a limit; where all are limits, the limit says it.
-    rates = [(one.throughput or 0.0, load) for load, one in ranked if one.figure is not Figure.LIMIT]
-    limits = [(one.value or 0.0, load) for load, one in ranked if one.figure is Figure.LIMIT]
-    rate, load = max(rates or limits, key=lambda pair: pair[0])
-    several = len(rates or limits) > 1
-    if rates:
-        most = f"{lock} gives {'up to ' if several else ''}{Format.RATE.text(rate)} safe grants/s{at(load)}"
-    else:
-        most = f"{lock} sustains {'up to ' if several else ''}{Format.RATE.text(rate)} arrivals/s{at(load)}"
+    most = most_of(compared, lock)
     if compared.choice.basis is Basis.ONLY_LOCK:
         return f"{most}; there is no other lock to compare it with"
     return f"Take {lock}: no other lock of this run is ranked; {most}"
-
-
-def _limits(compared: Comparison) -> Iterator[str]:
-    """The limits of the locks, where they searched for them at one load; the table has those of more loads or locks."""
-    loads = [load for load in compared.loads if len(load.ranked) > 1 and load.first[0].figure is Figure.LIMIT]
-    if len(loads) > 1:
-        return
-    for load in loads:
-        if len(load.ranked) <= MOST_NAMED:
-            limits = [f"{Format.RATE.text(one.value)}/s for {one.lock}" for one in load.ranked]
-            yield f"limits{at(load)}: {listed(limits)}"
 
 
 def _tied(compared: Comparison) -> str:
