@@ -20,7 +20,7 @@ import pybench
 from pybench.matrix.conditions import say_conditions
 from pybench.numbers import plural
 from pybench.records import Run
-from pybench.report import run_facts, write_html
+from pybench.report import run_facts, write_report
 from tools import redis_vs_postgres
 
 ROOT = Path(__file__).parents[1]
@@ -104,7 +104,7 @@ def take_pictures(run: Run) -> None:
     from tests.report.browsing import ARGUMENTS, CHROMIUM
 
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
-        report = write_html(Path(shutil.copytree(REFERENCE, Path(temporary) / "reference")))
+        report, _ = write_report(pybench.load(shutil.copytree(REFERENCE, Path(temporary) / "reference")))
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         for theme, picture in PICTURES.items():
             page = browser.new_page(viewport=SIZE, color_scheme=theme)

@@ -41,8 +41,8 @@ from pybench.analysis.comparison import (
 from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.overload import overload
+from pybench.analysis.rates import limits_of, most_of
 from pybench.analysis.send_delay import late_cells
-from pybench.formats import Format
 from pybench.matrix.conditions import AxisValue
 from pybench.numbers import plural
 
@@ -101,17 +101,16 @@ def answer_from(compared: Comparison) -> Answer:
             headline, further = _tied(compared), _qualified(compared)
         case _:
             headline, further = f"Take {chosen.locks[0]}: {_taken(compared, chosen.locks[0])}", _qualified(compared)
-    return Answer(headline, (*_starving(compared), *further, *_not_ranked(compared)), _unsafe(compared))
+    return Answer(
+        headline, (*limits_of(compared), *_starving(compared), *further, *_not_ranked(compared)), _unsafe(compared)
+    )
 
 
 def _alone(compared: Comparison, lock: str) -> str:
-    ranked = [(load, load.of(lock)) for load in compared.loads if load.of(lock).place is not Place.OUT]
-    rates = [(load.of(lock).throughput or 0.0, load) for load, _ in ranked]
-    rate, load = max(rates, key=lambda pair: pair[0])
-    most = f"{'' if len(rates) == 1 else 'up to '}{Format.RATE.text(rate)} safe grants/s{at(load)}"
+    most = most_of(compared, lock)
     if compared.choice.basis is Basis.ONLY_LOCK:
-        return f"{lock} gives {most}; there is no other lock to compare it with"
-    return f"Take {lock}: no other lock of this run is ranked; {lock} gives {most}"
+        return f"{most}; there is no other lock to compare it with"
+    return f"Take {lock}: no other lock of this run is ranked; {most}"
 
 
 def _tied(compared: Comparison) -> str:
@@ -133,7 +132,9 @@ def _taken(compared: Comparison, lock: str) -> str:
         return "every other ranked lock was unsafe at some load"
     reasons = list(_steps(compared))
     if _too_few(compared):
-        stands = f"speed was not compared ({_too_few(compared)})"
+        figures = {load.of(lock).figure for load in contested}
+        what = "limits were" if figures == {Figure.LIMIT} else "speed was"
+        stands = f"{what} not compared ({_too_few(compared)})"
     else:
         stands = _stands(contested, lock) if len(contested) > 1 else _stands_once(contested[0], lock)
     others = [name for name in compared.locks if name != lock]

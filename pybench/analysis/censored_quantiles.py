@@ -111,7 +111,9 @@ def of_cell(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Q
     A quantile is the median over the `complete` trials where most trials have it, and otherwise the quantile of the
     samples of all trials together.
     """
-    each, pooled = _over_trials(complete), _pooled(complete, latency)
+    each = _over_trials(complete)
+    # Merging histograms takes most of the time of a summary, so it is left out where every trial has every quantile.
+    pooled = _pooled(complete, latency) if len(each) < len(ACQUIRE) else {}
     found: dict[str, Quantile] = {}
     above = Quantile()
     # From the highest down: a median above a pooled higher quantile is replaced by a pooled quantile.
@@ -130,7 +132,7 @@ def handoff_of_cell(complete: pd.DataFrame, latency: pd.DataFrame | None) -> Qua
         return Quantile(float(np.nanmedian(each)))
     if latency is None or len(complete) < 2:
         return Quantile()
-    parts = list(_rows_of("handoff", complete, latency)["hdr"])
+    parts = [one for found in _histograms("handoff", complete, latency).values() for one in found]
     return Quantile(_us(stats.quantile(*histograms.merged(parts), 0.5)), pooled=True)
 
 
@@ -171,17 +173,22 @@ def _bounds(complete: pd.DataFrame, name: str) -> NDArray[np.float64]:
     return np.where(np.isnan(values), at_least, values)
 
 
-def _rows_of(phase: str, complete: pd.DataFrame, latency: pd.DataFrame) -> pd.DataFrame:
-    return latency[(latency["phase"] == phase) & latency["trial"].isin(complete["trial"])]
+def _histograms(phase: str, complete: pd.DataFrame, latency: pd.DataFrame) -> dict[str, list[bytes]]:
+    """The histograms of one phase of the `complete` trials, by outcome."""
+    # As lists: a big run has thousands of these small frames, and each question to a frame takes longer than a list.
+    trials, found = set(complete["trial"].to_list()), dict[str, list[bytes]]()
+    columns = (latency[name].to_list() for name in ("phase", "trial", "outcome", "hdr"))
+    for of_phase, trial, outcome, histogram in zip(*columns, strict=True):
+        if of_phase == phase and trial in trials:
+            found.setdefault(outcome, []).append(histogram)
+    return found
 
 
 def _pooled(complete: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Quantile]:
     """The quantiles of the samples of all trials together; empty for a single trial."""
     if latency is None or len(complete) < 2:
         return {}
-    rows = _rows_of("response", complete, latency)
-    parts = {str(outcome): list(group["hdr"]) for outcome, group in rows.groupby("outcome")}
-    waits = Waits.of(parts)
+    waits = Waits.of(_histograms("response", complete, latency))
     return {
         name: found._replace(pooled=True)
         for name, q in ACQUIRE.items()

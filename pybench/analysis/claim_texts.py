@@ -15,7 +15,7 @@ from pybench.numbers import format_percent, format_ratio, format_us, plural, sig
 MOST_NAMED = 5
 """A clause about more locks than these gives their number in place of their names."""
 WAITS = {Figure.RESPONSE, Figure.LONGEST_WAIT}
-_CALLED = {Figure.RESPONSE: "p99 response", Figure.LONGEST_WAIT: "longest wait"}
+_CALLED = {Figure.RESPONSE: "p99 response", Figure.LONGEST_WAIT: "longest wait", Figure.LIMIT: "the limit"}
 _OF_THE_LOCK = {Figure.PROMISE, Figure.SERVERS, Figure.COMMANDS}
 """Figures of the lock alone: they are the same at every load."""
 
@@ -81,14 +81,23 @@ def leads(load: LoadComparison) -> str:
     if first.figure in WAITS:
         return f"{_waits(first)}{at(load)}"
     ratio = f", {_times(first.ratio.value)} {first.beside}'s" if first.ratio else ""
-    return f"{Format.RATE.text(first.value)} grants/s{ratio}{at(load)}"
+    what = "grants/s" if first.figure is Figure.THROUGHPUT else "arrivals/s"
+    limit = "its limit is " if first.figure is Figure.LIMIT else ""
+    return f"{limit}{Format.RATE.text(first.value)} {what}{ratio}{at(load)}"
 
 
 def is_behind(found: Sequence[tuple[LoadComparison, Standing]], total: int) -> str:
     """At how many of `total` contested loads one lock is behind, and by how much where it is furthest behind."""
     load, one = max(found, key=lambda pair: ratio_of(pair[1]))
     where = f" at {len(found)} of {total} loads, furthest" if len(found) > 1 else ""
-    how_much = _waits(one) if one.figure in WAITS else f"{one.beside} gives {_times(ratio_of(one))} the grants"
+    match one.figure:
+        case Figure.RESPONSE | Figure.LONGEST_WAIT:
+            how_much = _waits(one)
+        case Figure.LIMIT:
+            own = f"its limit is {_shown(one.figure, one.value)} arrivals/s"
+            how_much = f"{own}, {one.beside}'s is {_times(ratio_of(one))} as high"
+        case _:
+            how_much = f"{one.beside} gives {_times(ratio_of(one))} the grants"
     return f"{one.lock} is behind{where}{at(load)}: {how_much}"
 
 
@@ -117,7 +126,7 @@ def _shown(figure: Figure | None, value: float | None) -> str:
             return format_ratio(value)
         case Figure.REFUSALS:
             return format_percent(value)
-        case Figure.THROUGHPUT:
+        case Figure.THROUGHPUT | Figure.LIMIT:
             return Format.RATE.text(value)
         case _:
             return Format.COUNT.text(value)

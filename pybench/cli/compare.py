@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pybench.cli.options import AsJson
-from pybench.cli.output import data, data_json, write_file
+from pybench.cli.output import data, data_json, shown_path, write_file
+from pybench.cli.status import reading_s, working
 
 if TYPE_CHECKING:
     from pybench.analysis.between_runs import CellChange, FigureChange, RunChanges
@@ -44,18 +45,24 @@ def compare(
     """
     from pybench.analysis.between_runs import compare_runs
     from pybench.cli.changes_table import changes_text
+    from pybench.planning.ending import reporting_s
     from pybench.records import load
     from pybench.report import changes_markdown, changes_page
 
-    runs = load(old), load(new)
-    changes = compare_runs(*runs, None if band is None else share(band))
-    if as_json:
-        data_json(_object(changes, *runs))
+    limits = None if band is None else share(band)
+    with working(f"comparing {shown_path(old)} and {shown_path(new)}", reading_s(old) + reading_s(new)):
+        runs = load(old), load(new)
+        changes = compare_runs(*runs, limits)
+        shown = _object(changes, *runs) if as_json else changes_text(changes, *runs)
+    if isinstance(shown, str):
+        data(shown)
     else:
-        data(changes_text(changes, *runs))
+        data_json(shown)
     for path, build in ((md, changes_markdown.build), (html, changes_page.build)):
         if path is not None:
-            write_file(path, build(changes, *runs))
+            with working(f"writing {shown_path(path)}", 2 * reporting_s(len(changes.cells))):
+                text = build(changes, *runs)
+            write_file(path, text)
     return 0
 
 

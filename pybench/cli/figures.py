@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pybench.formats import Format
 from pybench.numbers import NOT_AVAILABLE, format_points, missing
 
@@ -43,3 +45,12 @@ def wall_time(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
     return f"{whole // 3600:,} h {whole % 3600 // 60:02} min"
+
+
+def wall_times(low: float, high: float) -> str:
+    """A range of durations for people to wait, rounded to the outside: `70 to 95 s`, `4 to 6 min`."""
+    if high < 120:
+        return f"{max(0, int(low // 5 * 5))} to {math.ceil(high / 5) * 5} s"
+    if high < 7200:
+        return f"{max(0, int(low // 60))} to {math.ceil(high / 60)} min"
+    return f"{wall_time(low)} to {wall_time(high)}"

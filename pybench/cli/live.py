@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
 from pybench.analysis.comparison.entrants import load_axes, lock_labels
 from pybench.cli.clock import Clock
-from pybench.cli.figures import latency, wall_time
-from pybench.cli.output import say, shown_path, stderr_console, takes_styles
+from pybench.cli.figures import latency
+from pybench.cli.output import say, shown_path, stderr_console
+from pybench.cli.status import LONG_S, REFRESHES_PER_S, is_live, working
 from pybench.columns import COLUMNS
 from pybench.matrix.conditions import condition_texts
 from pybench.notation import visible
 from pybench.numbers import plural
 from pybench.report.rules import promises_nothing
+from pybench.running.watch import NOTHING_AROUND, Around
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,24 +27,16 @@ if TYPE_CHECKING:
 
     from pybench.running.watch import Finished, Running, Slot, Watch
 
-REFRESHES_PER_S = 4
 LAST_SHOWN = 6
 ALWAYS_SHOWN = 3
 """The line of the bar and the two lines of the running trial."""
 WIDEST_BAR = 100
-LONG_S = 10.0
-"""Below so many seconds plain lines do not mention the time left."""
 
 
 def watch() -> Watch:
-    """The watcher that fits stderr. FORCE_COLOR colours a log, but gives it no live view."""
+    """The watcher that fits stderr."""
     console = stderr_console()
-    return LiveView(console) if sys.stderr.isatty() and takes_styles(console) else PlainLines()
-
-
-def clock_of(left: Sequence[Slot], total: int, overhead_s: float | None) -> Clock:
-    """The clock of a run that has `total` trials, of which those of `left` are to run."""
-    return Clock(left, is_resumed=len(left) < total, overhead_s=overhead_s)
+    return LiveView(console) if is_live(console) else PlainLines()
 
 
 class PlainLines:
@@ -55,17 +48,20 @@ class PlainLines:
         self.clock = Clock([])
 
     def run_begins(
-        self, name: str, folder: Path, left: list[Slot], total: int, overhead_s: float | None = None
+        self, name: str, folder: Path, left: list[Slot], total: int, around: Around = NOTHING_AROUND
     ) -> None:
         """Print what will run, and into which folder."""
         self.total, self.done, self.labels = total, total - len(left), labels_of(left)
-        self.clock = clock_of(left, total, overhead_s)
-        about = wall_time(self.clock.left_s())
-        say(f"{name}: {_share(left, total)}, about {about}, into {shown_path(folder)}")
+        self.clock = Clock(left, around)
+        say(f"{name}: {_share(left, total)}, {self.clock.left().text}, into {shown_path(folder)}")
 
     def trial_begins(self, slot: Slot, trial: Running) -> None:
         """Note when the trial began, for the time that is left."""
         self.clock.begin(slot)
+
+    def phase_ends(self, slot: Slot, text: str) -> None:
+        """Print the phase: a search may take minutes, and a probe is too little for a line."""
+        say(f"[{slot.number}/{self.total}] {text}: {_label(slot, self.labels)}")
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
         """Print the result of the trial."""
@@ -73,8 +69,9 @@ class PlainLines:
         say(line_of(slot, finished, self.total, self.labels))
         tenths = self.done * 10 // max(1, self.total)
         self.done += not slot.is_control
-        if self.done * 10 // max(1, self.total) > tenths and self.clock.left_s() >= LONG_S:
-            say(f"{self.done:,} of {plural(self.total, 'trial')} done, about {wall_time(self.clock.left_s())} left")
+        time = self.clock.left()
+        if self.done * 10 // max(1, self.total) > tenths and time.seconds >= LONG_S:
+            say(f"{self.done:,} of {plural(self.total, 'trial')} done, {time.text} left")
 
     def note(self, text: str) -> None:
         """Print the text."""
@@ -82,6 +79,10 @@ class PlainLines:
 
     def run_ends(self) -> None:
         """Nothing to do: each line is complete."""
+
+    def working(self, text: str, expected_s: float = 0.0) -> AbstractContextManager[None]:
+        """Print what is being done, if it takes long."""
+        return working(text, expected_s)
 
 
 def _share(left: Sequence[Slot], total: int) -> str:
@@ -144,12 +145,12 @@ class LiveView:
         )
 
     def run_begins(
-        self, name: str, folder: Path, left: list[Slot], total: int, overhead_s: float | None = None
+        self, name: str, folder: Path, left: list[Slot], total: int, around: Around = NOTHING_AROUND
     ) -> None:
         """Print what will run, and into which folder."""
         with self.lock:
             self.name, self.total, self.done, self.labels = name, total, total - len(left), labels_of(left)
-            self.clock = clock_of(left, total, overhead_s)
+            self.clock = Clock(left, around)
         self._print(f"{name}: {_share(left, total)}, into {shown_path(folder)}")
         self.live.start()
 
@@ -158,6 +159,9 @@ class LiveView:
         with self.lock:
             self.running, self.trial = slot, trial
             self.clock.begin(slot)
+
+    def phase_ends(self, slot: Slot, text: str) -> None:
+        """Nothing to do: the view shows each probe."""
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
         """Show the trial among the last finished ones."""
@@ -176,6 +180,10 @@ class LiveView:
         # Writing to a closed terminal fails, and must not end the run.
         with suppress(OSError):
             self.live.stop()
+
+    def working(self, text: str, expected_s: float = 0.0) -> AbstractContextManager[None]:
+        """Show what is being done, where the view was."""
+        return working(text, expected_s)
 
     def _print(self, text: str) -> None:
         with suppress(OSError):
@@ -197,7 +205,7 @@ class LiveView:
             head.add_row(
                 f"{self.done}/{self.total}",
                 ProgressBar(total=max(1, self.total), completed=self.done),
-                f"about {wall_time(self.clock.left_s())} left",
+                f"{self.clock.left().text} left",
             )
             running = self._running()
             # One line stays free: a view as high as the terminal could not be removed again.

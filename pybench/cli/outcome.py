@@ -22,11 +22,12 @@ from pybench.cli.output import (
     shown_path,
     stderr_console,
 )
+from pybench.cli.status import working
 from pybench.cli.table import Note, render
 from pybench.errors import PybenchError, RecordError
 from pybench.exits import Exit
 from pybench.numbers import missing, plural
-from pybench.report import HTML
+from pybench.report import HTML, write_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,28 +65,33 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
 
     Returns the exit code, which the JSON object holds too.
     """
+    from pybench.planning.ending import reporting_s
     from pybench.report.view import make_view
 
-    view = make_view(outcome.run)
-    troubles: list[PybenchError] = []
+    cells, troubles = len(outcome.run.summary), list[PybenchError]()
+    with working("comparing the locks"):
+        view = make_view(outcome.run)
+        table = "" if as_json else table_text(outcome.run, view)
+        remarks = list(_remarks(outcome, view))
     if not as_json:
         try:
-            data(table_text(outcome.run, view))
+            data(table)
         except PybenchError as error:
             troubles.append(error)
-        for text in _remarks(outcome, view):
+        for text in remarks:
             say_wrapped(text)
     # The charts take longer than the table, so the table is printed first.
     folder = shown_path(outcome.run.path)
     try:
-        outcome.write_report()
+        with working("writing the report", reporting_s(cells)):
+            write_report(outcome.run, view)
         say(f"report: {folder}/{HTML}")
     except PybenchError as error:
         # If a full disk ended the run, the report fails with the same message: print it once.
         if outcome.error is None or error.message != outcome.error.message:
             troubles.append(RecordError(error.message, hint=f"pybench report {quote(folder)} writes the report again"))
     if as_json:
-        for text in _remarks(outcome, view):
+        for text in remarks:
             say_wrapped(text)
         try:
             code = exits.first({outcome.exit, *(trouble.exit for trouble in troubles)})
@@ -134,7 +140,7 @@ def run_object(run: Run, view: View, code: Exit, thresholds: Sequence[ThresholdR
             "started_at": manifest["started_at"],
             "seed": manifest["seed"],
         },
-        "headline": run.answer.headline,
+        "headline": view.answer.headline,
         "exit_code": code.value,
         "thresholds": [
             {
@@ -159,7 +165,7 @@ def table_text(run: Run, view: View) -> str:
     from pybench.report.verdict_reasons import remarks
 
     console = data_console()
-    for line in _head(run):
+    for line in _head(run, view):
         for part in textwrap.wrap(line, console.width, subsequent_indent="  ", **_UNBROKEN) or [""]:
             console.print(part, soft_wrap=True)
     if view.cells:
@@ -175,7 +181,7 @@ def table_text(run: Run, view: View) -> str:
     return printed(console)
 
 
-def _head(run: Run) -> Iterator[str]:
+def _head(run: Run, view: View) -> Iterator[str]:
     """The servers, the settings that all cells share, the baseline, and the answer."""
     from pybench.report import run_facts
 
@@ -187,7 +193,7 @@ def _head(run: Run) -> Iterator[str]:
     yield f"{run.manifest['name']} on {', '.join(servers)}"
     yield ", ".join(f"{name} {value}" for name, value in [*run_facts.plan_rows(run.manifest), *shared])
     yield from run_facts.baseline_sentences(run.manifest)
-    yield run.answer.text
+    yield view.answer.text
     yield ""
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from pybench.cli.options import AsJson
-from pybench.cli.output import data, data_json
+from pybench.cli.output import data, data_json, shown_path
+from pybench.cli.status import working, writing_s
 
 
 def report(
@@ -18,11 +19,13 @@ def report(
 
     Prints the path of each HTML report.
     """
-    from pybench.report import write_html, write_markdown
+    from pybench.records import load
+    from pybench.report import write_report
 
     written = []
     for folder in folders:
-        html, markdown = write_html(folder), write_markdown(folder)
+        with working(f"writing the report of {shown_path(folder)}", writing_s(folder)):
+            html, markdown = write_report(load(folder))
         written.append({"folder": str(folder), "html": str(html), "markdown": str(markdown)})
         if not as_json:
             # Print each path at once: a later folder may be invalid.

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from pybench.cli.options import AsJson
-from pybench.cli.output import data, data_json
+from pybench.cli.output import data, data_json, shown_path
+from pybench.cli.status import reading_s, working
 
 
 def show(
@@ -22,12 +23,15 @@ def show(
     from pybench.records import load
     from pybench.report.view import make_view
 
-    run = load(folder)
-    view = make_view(run)
-    if as_json:
-        data_json(run_object(run, view, run.exit_code, run.thresholds))
+    with working(f"reading {shown_path(folder)}", reading_s(folder)):
+        run = load(folder)
+        view = make_view(run)
+        shown = run_object(run, view, run.exit_code, run.thresholds) if as_json else table_text(run, view)
+        cautions = list(caution_texts(view))
+    if isinstance(shown, str):
+        data(shown)
     else:
-        data(table_text(run, view))
-    for text in caution_texts(view):
+        data_json(shown)
+    for text in cautions:
         say_wrapped(text)
     return 0

@@ -14,7 +14,7 @@ from pybench.analysis.gating import BY_COLUMN, ENOUGH_BLOCKS, forecast
 from pybench.gate.order import SIDES
 from pybench.gate.sides import pair_cells
 from pybench.planning.limits import Limits
-from pybench.planning.plan import before_trials_ns, make_plan
+from pybench.planning.plan import TRIAL_OVERHEAD_NS, before_trials_ns, make_plan
 
 if TYPE_CHECKING:
     from pybench.gate.sides import Sides
@@ -58,9 +58,12 @@ def forecast_of(sides: Sides, band: float | None, folder: Path | None) -> Foreca
     blocks, heads = blocks_of(sides, len(pairs.cells)), [head for _, head in pairs.cells]
     seconds = [make_plan(sides.head.model_copy(update={"trials": trials})).seconds for trials in (1, 2)]
     share = len(heads) / len(plans[1].cells)
-    each = seconds[1] - seconds[0] + (0 if sides.environment is None else PROCESS_S * len(plans[1].cells))
+    process_s = 0.0 if sides.environment is None else PROCESS_S
+    each = seconds[1] - seconds[0] + process_s * len(plans[1].cells)
     round_s = each * share * blocks * len(SIDES)
-    around_s = seconds[0] - (seconds[1] - seconds[0]) + before_trials_ns(heads) / 1e9
+    # The plan of a run counts the checks of one side, in this process; a gate checks both.
+    checks_ns = before_trials_ns(heads, overhead_ns=TRIAL_OVERHEAD_NS + round(process_s * 1e9))
+    around_s = seconds[0] - (seconds[1] - seconds[0]) + (2 * checks_ns - before_trials_ns(heads)) / 1e9
     measured = None if folder is None else _spread(folder)
     columns = dict.fromkeys(_column(cell) for cell in heads)
     return Forecast(

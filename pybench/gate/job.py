@@ -7,7 +7,7 @@ started servers are stopped. No regression by speed is answered without its conf
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,10 +23,11 @@ from pybench.gate.order import AGAIN, HEAD, SIDES, turns
 from pybench.gate.other_python import Environment, OtherTrial
 from pybench.gate.servers import start_for_both
 from pybench.gate.sides import Pairs, Sides, pair_cells
-from pybench.planning.plan import block_order
+from pybench.planning.ending import gathering_s
+from pybench.planning.plan import TRIAL_OVERHEAD_NS, before_trials_ns, block_order
 from pybench.running.interrupts import Interrupts
 from pybench.running.job import LeftAtOnce, new_folder, open_files, plan_with_servers, require_core
-from pybench.running.watch import Silent, Slot
+from pybench.running.watch import Around, Silent, Slot
 
 if TYPE_CHECKING:
     from pybench import _core
@@ -114,6 +115,8 @@ class _Gate:
     def __init__(self, job: GateJob, watch: Watch, interrupts: Interrupts, state: _State) -> None:
         self.job, self.watch, self.interrupts, self.state = job, watch, interrupts, state
         self.blocks = 0
+        self.process_s = 0.0
+        """What the start of a process takes for each trial; 0 where trials run in this process."""
 
     def run(self, consent: Consent | None) -> GateOutcome:
         """See `carry_out`."""
@@ -125,7 +128,7 @@ class _Gate:
             pools = {BASE: ServerPool()}
             pools[HEAD] = pools[BASE] if self.job.sides.shares_servers else ServerPool()
             # Stopping servers in good order takes some milliseconds, which a user who insists must wait, too.
-            stack.callback(self._close, pools.values())
+            stack.callback(self._close, pools)
             with self.interrupts.stoppable():
                 for leftover in clear_leftovers():
                     self.watch.note(f"left by a killed run: {leftover}")
@@ -136,18 +139,25 @@ class _Gate:
                 is_whole = self._measure()
             except PybenchError as caught:
                 error = caught
-        return self._outcome(error, is_whole=is_whole)
+        with self.watch.working("gathering the trials", self._gathering_s()):
+            return self._outcome(error, is_whole=is_whole)
 
-    def _close(self, pools: Iterable[ServerPool]) -> None:
-        with self.interrupts.shielded():
-            for pool in pools:
+    def _close(self, pools: Mapping[str, ServerPool]) -> None:
+        with self.watch.working("stopping the servers"), self.interrupts.shielded():
+            for pool in pools.values():
                 pool.close()
 
     def _versions(self) -> dict[str, Any] | None:
         """The versions of the base's environment. Raises InputError for one that cannot take part."""
         environment = self.job.sides.environment
+        if environment is None:
+            return None
+        versions = environment.hello()
+        # Measured once more, for the first start reads the whole environment from the disk.
+        own = Environment.of_this(environment.secrets)
+        self.process_s = (environment.start_s() + own.start_s()) / 2
         # The commit of the working folder is that of the head.
-        return None if environment is None else {**environment.hello(), "commit": None}
+        return {**versions, "commit": None}
 
     def _prepare(
         self, pools: dict[str, ServerPool], consent: Consent | None
@@ -258,7 +268,8 @@ class _Gate:
         try:
             if not self._round(range(1, self.blocks + 1), list(range(len(head.plan.cells))), checks=True):
                 return False
-            suspects = self._answer(self._loaded()).suspects
+            with self.watch.working("judging the first round", self._gathering_s()):
+                suspects = self._answer(self._loaded()).suspects
             places = [place for place, cell in enumerate(head.plan.cells) if cell.id in suspects]
             if not places:
                 return True
@@ -274,7 +285,8 @@ class _Gate:
         """Measure the pairs `places` in these blocks; False where the user asked to end."""
         slots = list(self._slots(blocks, places))
         head = self.state.sides[HEAD]
-        self.watch.run_begins(head.plan.matrix.name, head.folder.path.parent, slots, len(slots))
+        around = self._around(checks=checks)
+        self.watch.run_begins(head.plan.matrix.name, head.folder.path.parent, slots, len(slots), around)
         try:
             if checks:
                 self._check()
@@ -289,6 +301,17 @@ class _Gate:
         finally:
             self.watch.run_ends()
         return True
+
+    def _around(self, *, checks: bool) -> Around:
+        """What a round takes besides its trials: before it the checks of base and head, and the end of all sides."""
+        sides = self.state.sides
+        overhead_ns = TRIAL_OVERHEAD_NS + round(self.process_s * 1e9)
+        checked = [sides[name].plan.cells for name in (BASE, HEAD)] if checks else []
+        return Around(
+            before_s=sum(before_trials_ns(cells, overhead_ns=overhead_ns) for cells in checked) / 1e9,
+            overhead_s=overhead_ns / 1e9 if self.process_s else None,
+            ending_s=self._gathering_s(),
+        )
 
     def _slots(self, blocks: range, places: Sequence[int]) -> Iterator[Slot]:
         from pybench.running.runner import planned_s
@@ -313,6 +336,10 @@ class _Gate:
         again.runner.clear_leftovers()
         again.folder.update_manifest(**{name: head.folder.manifest.get(name, []) for name in CHECKED})
         again.runner.observer.baselines = head.runner.observer.baselines
+
+    def _gathering_s(self) -> float:
+        cells = len(self.state.sides[HEAD].plan.cells)
+        return len(SIDES) * gathering_s(cells, cells * self.blocks)
 
     def _loaded(self) -> dict[str, Run]:
         from pybench.records import load

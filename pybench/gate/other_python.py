@@ -81,6 +81,15 @@ class Environment:
             raise self.refused("it does not say its versions")
         return found
 
+    def start_s(self) -> float:
+        """The seconds that a process there takes without a trial: from its start until it has ended."""
+        began = time.monotonic()
+        with Process(self) as process:
+            # Without a request it has nothing to do.
+            process.stop()
+            process.wait(HELLO_S)
+        return time.monotonic() - began
+
     def ask(self, do: str, spec: TrialSpec | None, limit_s: float) -> dict[str, Any]:
         """The reply of a new process. Raises InputError, PybenchError."""
         with Process(self) as process:
@@ -155,16 +164,20 @@ class Process:
 
     def reply(self, limit_s: float) -> dict[str, Any]:
         """Wait for the reply. Raises InputError for a pybench that cannot take part, PybenchError without a reply."""
+        self.wait(limit_s)
+        for line in reversed(self._lines):
+            if line.startswith('{"hand_over"'):
+                return self._accepted(json.loads(line))
+        raise self._without_reply()
+
+    def wait(self, limit_s: float) -> None:
+        """Wait until all that the process says is read. Raises PybenchError where that takes longer."""
         self._reader.join(limit_s)
         if self._reader.is_alive():
             raise PybenchError(
                 f"a process of {self.environment.python} did not reply within {limit_s:.0f} s",
                 hint="pybench doctor tells whether this machine is overloaded",
             )
-        for line in reversed(self._lines):
-            if line.startswith('{"hand_over"'):
-                return self._accepted(json.loads(line))
-        raise self._without_reply()
 
     def _accepted(self, reply: dict[str, Any]) -> dict[str, Any]:
         error = reply.get("error")

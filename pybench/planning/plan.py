@@ -23,6 +23,7 @@ from pybench.numbers import plural
 from pybench.planning import control
 from pybench.planning import probes as probing
 from pybench.planning.ceilings import most_per_s
+from pybench.planning.ending import ending_s
 from pybench.planning.forecast import hold_tails, p99_forecast
 from pybench.planning.impossible import why_impossible
 from pybench.planning.limits import NO_LIMITS, Limits
@@ -55,7 +56,6 @@ DATABASE_START_NS = 2 * S
 """Until a new Postgres has created its data folder and accepts connections."""
 REPLICAS_COUNTED_NS = 1 * S
 """Until a primary counts its replicas."""
-REPORT_NS = 5 * S
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,21 +213,21 @@ def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
     return sorted(range(len(cells)), key=drawn)
 
 
-def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False) -> int:
+def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False, overhead_ns: int = TRIAL_OVERHEAD_NS) -> int:
     """The time before the trials of `cells`, in nanoseconds.
 
     It covers a control for each backend, two baselines for each kind of idle call, and a probe for each lock. A resumed
-    run measures only the baselines again.
+    run measures only the baselines again. `overhead_ns` is that of each of these trials.
     """
     cells = list(cells)
     calls = {call for cell in cells for call in call_conditions_of(cell)}
-    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + TRIAL_OVERHEAD_NS
+    baseline = control.BASELINE_WARMUP_NS + control.BASELINE_NS + overhead_ns
     if is_resumed:
         return len(calls) * 2 * baseline
     probes = probing.probe_cells(cells)
     parts = len(probes) + sum(probing.late_cell(probe) is not None for probe in probes)
-    probed = parts * (probing.PROBE_NS + TRIAL_OVERHEAD_NS) + sum(_table_ns(probe) for probe in probes)
-    controls = len({backend for backend, _, _ in calls}) * (control.CONTROL_NS + TRIAL_OVERHEAD_NS)
+    probed = parts * (probing.PROBE_NS + overhead_ns) + sum(_table_ns(probe) for probe in probes)
+    controls = len({backend for backend, _, _ in calls}) * (control.CONTROL_NS + overhead_ns)
     return controls + len(calls) * 2 * baseline + probed
 
 
@@ -247,7 +247,7 @@ def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
     usual = sum(usual_probes_of(cell, matrix) * _probe_ns(cell, matrix, usual_ns) for cell in cells)
     most_ns = matrix.warmup_ns + TRIAL_OVERHEAD_NS
     most = sum(most_probes_of(cell, matrix) * _probe_ns(cell, matrix, most_ns) for cell in cells)
-    surroundings = _surroundings_ns(cells, servers)
+    surroundings = _surroundings_ns(cells, servers, matrix.trials)
     return Plan(
         matrix=matrix,
         cells=cells,
@@ -281,7 +281,7 @@ def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:
     return [need(group, demand) for group, demand in largest(cells).items()]
 
 
-def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
+def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed], trials: int) -> float:
     """The time of the run outside the trials of the matrix, in nanoseconds."""
     if not cells:
         return 0
@@ -289,4 +289,4 @@ def _surroundings_ns(cells: list[Cell], servers: list[ServerNeed]) -> int:
     start_ns = {ServerKind.REDIS: SERVER_START_NS, ServerKind.POSTGRES: DATABASE_START_NS}
     starts = sum(need.servers * (1 + need.replicas) * start_ns[need.kind] for need in ours)
     starts += sum(need.servers for need in ours if need.replicas) * REPLICAS_COUNTED_NS
-    return starts + before_trials_ns(cells) + REPORT_NS
+    return starts + before_trials_ns(cells) + ending_s(len(cells), trials * len(cells)) * S

@@ -39,9 +39,9 @@ SHOWN_ROWS = 30
 SHOWN_MAPS = 6
 
 
-def build(run: Run) -> str:
-    """The whole of `report.md`."""
-    view = make_view(run)
+def build(run: Run, view: View | None = None) -> str:
+    """The whole of `report.md`; `view` is that of `run`, where the caller has it."""
+    view = make_view(run) if view is None else view
     manifest = run.manifest
     about = ", ".join(filter(None, [run_facts.server_labels(manifest), run_facts.when(manifest)]))
     headline, others = clauses(view)

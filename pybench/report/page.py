@@ -73,9 +73,9 @@ CHARTS: tuple[Render, ...] = (
 AFTER_CHARTS: tuple[Render, ...] = (nodes.render, database.render, workers.render, violations.render, method.render)
 
 
-def build(run: Run) -> str:
-    """The whole of `report.html`."""
-    view = make_view(run)
+def build(run: Run, view: View | None = None) -> str:
+    """The whole of `report.html`; `view` is that of `run`, where the caller has it."""
+    view = make_view(run) if view is None else view
     manifest = run.manifest
     head = Head(run_facts.run_name(manifest), run_facts.when(manifest), run_facts.server_labels(manifest))
     return assemble(

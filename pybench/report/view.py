@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from pybench.analysis.answer import Answer, answer_of
 from pybench.analysis.comparison import Comparison, Out, Standing, compare_locks
 from pybench.analysis.comparison.claims import axis_value
 from pybench.analysis.comparison.entrants import BASE_LINE, load_axes, lock_labels, set_by_stages
@@ -177,6 +178,11 @@ class View:
     def comparison(self) -> Comparison:
         """Where each lock stands at each load."""
         return compare_locks(self.run.summary, self.run.trials)
+
+    @cached_property
+    def answer(self) -> Answer:
+        """Which lock to take, and the arguments against it."""
+        return answer_of(self.run.summary, self.run.trials, self.comparison)
 
     def standing(self, cell: CellView) -> Standing:
         """Where `cell` stands at its load."""

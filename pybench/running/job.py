@@ -68,13 +68,6 @@ class Outcome:
     thresholds: list[ThresholdResult]
     error: PybenchError | None
 
-    def write_report(self) -> Path:
-        """Write both forms of the report; returns the HTML file. Raises RecordError."""
-        from pybench.report import write_html, write_markdown
-
-        write_markdown(self.run.path)
-        return write_html(self.run.path)
-
     def resume_command(self) -> str:
         """The command that resumes a run that ended early."""
         from pybench.running.resume import command
@@ -102,6 +95,7 @@ def run(
     """
     from pybench.matrix import Matrix, read_text
     from pybench.planning.plan import quickened
+    from pybench.report import write_report
 
     if isinstance(matrix, Matrix):
         if options:
@@ -121,7 +115,7 @@ def run(
             history=history,
         )
     )
-    outcome.write_report()
+    write_report(outcome.run)
     if outcome.error is not None:
         outcome.error.add_note(f"the trials so far are saved; resume with: {outcome.resume_command()}")
         raise outcome.error
@@ -178,6 +172,7 @@ def _carried_out(
     job: Job, watch: Watch, consent: Consent | None, interrupts: Interrupts, begun: list[RunFolder]
 ) -> Outcome:
     """The body of `carry_out`; adds the run's folder to `begun` as soon as the folder exists."""
+    from pybench.planning.ending import gathering_s
     from pybench.running.runner import Ending, Runner
     from pybench.servers import ServerPool, clear_leftovers
 
@@ -201,9 +196,10 @@ def _carried_out(
             error = caught
     finally:
         # Stopping servers in good order takes some milliseconds, which a user who insists must wait, too.
-        with interrupts.shielded():
+        with watch.working("stopping the servers"), interrupts.shielded():
             pool.close()
-    return _outcome(plan, folder, status, error)
+    with watch.working("gathering the trials", gathering_s(len(plan.cells), len(plan.cells) * job.matrix.trials)):
+        return _outcome(plan, folder, status, error)
 
 
 def require_core() -> None:

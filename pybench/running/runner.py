@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pybench import _core
@@ -18,7 +19,9 @@ from pybench.analysis.histograms import merged
 from pybench.analysis.stats import quantile
 from pybench.errors import ServerError
 from pybench.planning import control
+from pybench.planning.ending import ending_s
 from pybench.planning.needs import CallConditions, call_conditions_of, on_backend, parts_of, servers_in
+from pybench.planning.plan import before_trials_ns
 from pybench.planning.searches import usual_probes_of
 from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
@@ -30,10 +33,12 @@ from pybench.running.pace import overhead_of
 from pybench.running.preflight import use_locks
 from pybench.running.searching import Search, limit_text, run_search, search_of
 from pybench.running.trial_servers import clear_killed_runs, clear_run, spent_calls, spent_cpu_us
-from pybench.running.watch import Finished, Slot
+from pybench.running.watch import Around, Finished, Slot
 from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
     from pybench.planning.placement import Placement
@@ -104,8 +109,9 @@ class Runner:
         left = [slot for slot in slots if (slot.cell.id, slot.block) not in done or self._goes_on(slot, done)]
         if not left:
             return Ending.COMPLETE
-        overhead_s = overhead_of(slots, starts) if starts else None
-        self.watch.run_begins(self.plan.matrix.name, self.folder.path, left, len(slots), overhead_s)
+        self.watch.run_begins(
+            self.plan.matrix.name, self.folder.path, left, len(slots), self._around(slots, starts, left)
+        )
         try:
             waiting = {slot.cell.id for slot in left}
             self.check([cell for cell in self.plan.cells if cell.id in waiting])
@@ -126,6 +132,16 @@ class Runner:
         finally:
             self.watch.run_ends()
         return Ending.COMPLETE
+
+    def _around(
+        self, slots: Sequence[Slot], starts: Mapping[tuple[str, int], datetime], left: Sequence[Slot]
+    ) -> Around:
+        before_ns = before_trials_ns([slot.cell for slot in left], is_resumed=len(left) < len(slots))
+        return Around(
+            before_s=before_ns / 1e9,
+            overhead_s=overhead_of(slots, starts) if starts else None,
+            ending_s=ending_s(len(self.plan.cells), len(slots)),
+        )
 
     def check_servers(self) -> None:
         """Raise ServerError, with the reason in its log, if a started server has ended by itself."""
@@ -242,7 +258,8 @@ class Runner:
         """Run the search of one trial of the plan, from where an earlier part of the run left it."""
         search, is_saved = self._search(slot, done), (slot.cell.id, slot.block) in done
         matrix, folder = self.plan.matrix, self.folder
-        record = run_search(search, matrix, folder, self.interrupts, self._measured, is_saved=is_saved)
+        tell = partial(self.watch.phase_ends, slot)
+        record = run_search(search, matrix, folder, self.interrupts, self._measured, tell, is_saved=is_saved)
         if record is not None:
             self.watch.trial_ends(slot, replace(self._finished(record.row), limit=limit_text(record.row)))
 

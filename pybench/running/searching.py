@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.search_outcomes import of_a_probe, outcome_of
 from pybench.formats import Format
 from pybench.matrix.durations import format_rate
+from pybench.numbers import plural
 from pybench.planning.limit_search import Ask, Bounds, Ended, Phase, Shown, limit_of, next_step
 from pybench.planning.searches import bounds_of
 from pybench.records import search_probes
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 Measure = Callable[["Slot"], "tuple[TrialRecord, Measured]"]
 """Measures the cell of a slot, and makes the record of it."""
+Tell = Callable[[str], None]
+"""Is told of each phase that ends, in words."""
 
 
 @dataclass
@@ -70,7 +74,14 @@ def search_of(
 
 
 def run_search(
-    search: Search, matrix: Matrix, folder: RunFolder, interrupts: Interrupts, measure: Measure, *, is_saved: bool
+    search: Search,
+    matrix: Matrix,
+    folder: RunFolder,
+    interrupts: Interrupts,
+    measure: Measure,
+    tell: Tell,
+    *,
+    is_saved: bool,
 ) -> TrialRecord | None:
     """Run `search` to its end; returns the record of its trial, None where an earlier part of the run saved it.
 
@@ -104,9 +115,38 @@ def run_search(
             _forget_recording(measured)
         folder.add_probe(row)
         search.rows.append(row)
+        if search.next is None or search.next.phase is not ask.phase:
+            tell(phase_text(search.rows))
         if interrupts.asked:
             break
     return saved
+
+
+def phase_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The latest phase of the search with the probes `rows`: `up, 6 probes: 80/s held, 160/s failed (throughput)`."""
+    phase = rows[-1]["phase"]
+    own = list(reversed(list(takewhile(lambda row: row["phase"] == phase, reversed(rows)))))
+    by = {shown: [row for row in own if row["shown"] == shown] for shown in Shown}
+    if phase == Phase.CURVE:
+        return f"{phase}: latency measured at {plural(len({row['rate_per_s'] for row in own}), 'load')}"
+    held = max((row["rate_per_s"] for row in by[Shown.HELD]), default=0.0)
+    # A rate that failed and then held has held.
+    failed = min((row for row in by[Shown.FAILED] if row["rate_per_s"] > held), key=_rate_of, default=None)
+    found = [
+        *([f"{_per_s(held)} held"] if held else []),
+        *([f"{_per_s(failed['rate_per_s'])} failed ({failed['limited_by']})"] if failed else []),
+        *([f"{plural(len(by[Shown.LATE]), 'probe')} with a late load generator"] if by[Shown.LATE] else []),
+        *(f"{_per_s(row['rate_per_s'])} unsafe" for row in by[Shown.UNSAFE]),
+    ]
+    return f"{phase}, {plural(len(own), 'probe')}: {', '.join(found)}"
+
+
+def _rate_of(row: Mapping[str, Any]) -> float:
+    return float(row["rate_per_s"])
+
+
+def _per_s(rate: float) -> str:
+    return f"{Format.RATE.text(rate)}/s"
 
 
 def limit_text(row: Mapping[str, Any]) -> str:
@@ -114,8 +154,8 @@ def limit_text(row: Mapping[str, Any]) -> str:
     limit, high = row["limit_per_s"], row["limit_high_per_s"]
     if limit is None:
         return "" if row["search_probes"] is None else "no limit found"
-    above = f"{Format.RATE.text(high)}/s failed: {row['limited_by']}" if high is not None else "no rate failed"
-    return f"limit {Format.RATE.text(limit)}/s ({above})"
+    above = f"{_per_s(high)} failed: {row['limited_by']}" if high is not None else "no rate failed"
+    return f"limit {_per_s(limit)} ({above})"
 
 
 def _slot_of(slot: Slot, ask: Ask, number: int) -> Slot:

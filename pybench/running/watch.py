@@ -6,6 +6,7 @@ thread at any time.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -66,6 +67,21 @@ class Progress:
     reconnects: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a run does besides the planned time of its trials, in seconds."""
+
+    before_s: float = 0.0
+    """What is measured ahead of the trials: controls, baselines and probes."""
+    overhead_s: float | None = None
+    """What a trial of an earlier part of the run, or of another process, took beyond its planned time, if known."""
+    ending_s: float = 0.0
+    """From the last trial until the report is written."""
+
+
+NOTHING_AROUND = Around()
+
+
 class Running(Protocol):
     """A trial that is about to run or runs: one of the core, or one in another process."""
 
@@ -77,15 +93,15 @@ class Watch(Protocol):
     """A watcher of a run."""
 
     def run_begins(
-        self, name: str, folder: Path, left: list[Slot], total: int, overhead_s: float | None = None
+        self, name: str, folder: Path, left: list[Slot], total: int, around: Around = NOTHING_AROUND
     ) -> None:
-        """The trials `left` of `total` are about to run; an earlier part of the run has done the others.
-
-        Each trial of the earlier part took `overhead_s` seconds beyond its planned time; None where that is unknown.
-        """
+        """The trials `left` of `total` are about to run; an earlier part of the run has done the others."""
 
     def trial_begins(self, slot: Slot, trial: Running) -> None:
         """`trial` is about to run."""
+
+    def phase_ends(self, slot: Slot, text: str) -> None:
+        """A phase of the search of `slot` has ended; `text` is the phase and its result."""
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
         """The trial has been saved."""
@@ -94,18 +110,24 @@ class Watch(Protocol):
         """A message for the user."""
 
     def run_ends(self) -> None:
-        """The run has ended, and the terminal is free again. A second call does nothing."""
+        """The last trial has ended, and the terminal is free again. A second call does nothing."""
+
+    def working(self, text: str, expected_s: float = 0.0) -> AbstractContextManager[None]:
+        """`text` is being done after the trials, while the block does it, in about `expected_s` seconds."""
 
 
 class Silent:
     """A watcher that does nothing."""
 
     def run_begins(
-        self, name: str, folder: Path, left: list[Slot], total: int, overhead_s: float | None = None
+        self, name: str, folder: Path, left: list[Slot], total: int, around: Around = NOTHING_AROUND
     ) -> None:
         """See `Watch`."""
 
     def trial_begins(self, slot: Slot, trial: Running) -> None:
+        """See `Watch`."""
+
+    def phase_ends(self, slot: Slot, text: str) -> None:
         """See `Watch`."""
 
     def trial_ends(self, slot: Slot, finished: Finished) -> None:
@@ -116,3 +138,7 @@ class Silent:
 
     def run_ends(self) -> None:
         """See `Watch`."""
+
+    def working(self, text: str, expected_s: float = 0.0) -> AbstractContextManager[None]:
+        """See `Watch`."""
+        return nullcontext()

@@ -33,7 +33,7 @@ from pybench.records import trial_record, workers
 from pybench.records.manifest import cell_entry
 from pybench.records.parts import Placed, TrialPart, merge
 from pybench.records.tables import judged_row
-from pybench.report import write_html, write_markdown
+from pybench.report import write_report
 from pybench.running.aftermath import all_is_released, cleared, ended, refusals
 from pybench.running.trial_servers import DatabaseSpent, Spent, spent_calls, spent_cpu_us
 from pybench.strategies import CATALOGUE, Judge, arguments_text
@@ -101,7 +101,7 @@ def record(test: Test, problem: PybenchError | None, apart: Apart) -> Outcome:
     workers.write(test.folder.path, rows)
     test.folder.update_manifest(swarm=_swarm(test))
     run: Run = apart(lambda: test.folder.finish("complete"))
-    apart(lambda: (write_html(run.path), write_markdown(run.path)))
+    apart(lambda: write_report(run))
     if not measured:
         reason = problem.message if problem is not None else "no process measured anything"
         return Outcome(run.path, None, reason, exits.first(errors or {Exit.OK}), run, {})

@@ -17,7 +17,7 @@ from rich.console import Console
 from pybench.analysis.verdicts import Verdict
 from pybench.cli.live import LiveView, PlainLines, labels_of, line_of
 from pybench.matrix import expand, matrix_from_options
-from pybench.running.watch import Finished, Progress, Slot
+from pybench.running.watch import Around, Finished, Progress, Slot
 from tests.unit.support.trials import cell as cell_of
 
 
@@ -145,7 +145,7 @@ def test_without_a_terminal_each_trial_is_one_line_on_stderr(capsys: pytest.Capt
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
-        "quickstart: 2 trials, about 7 s, into results/quickstart",
+        "quickstart: 2 trials, about 5 s, into results/quickstart",
         "[1/2] 21,500 grants/s, p99 12.5 ms, SAFE: mutex",
         "[2/2] 21,500 grants/s, p99 12.5 ms, SAFE: mutex",
     ]
@@ -156,7 +156,7 @@ def test_without_a_terminal_a_long_run_says_after_each_tenth_how_long_it_still_t
 ):
     lines = PlainLines()
     slots = [slot(number, seconds=60) for number in range(5, 41)]
-    lines.run_begins("long", Path("results/long"), slots, total=40, overhead_s=0.0)
+    lines.run_begins("long", Path("results/long"), slots, total=40, around=Around(overhead_s=0.0))
     for each in slots[:4]:
         lines.trial_begins(each, Running())
         lines.trial_ends(each, finished())

@@ -15,6 +15,7 @@ import pytest
 
 from pybench.exits import Exit
 from pybench.matrix import matrix_from_options
+from pybench.report import write_report
 from pybench.running import job
 from pybench.running.job import Job, Outcome
 from pybench.servers.redis import binaries, supervisor
@@ -122,7 +123,7 @@ def test_what_a_trial_proves_is_kept_when_its_server_fails_too(
     [disturbed] = [row for _, row in trials.iterrows() if row["status"] == "disturbed"]
     assert (disturbed["verdict"], disturbed["promise_broken"]) == ("UNSAFE", True)
     assert disturbed["double_grants"] > 0
-    outcome.write_report()
+    write_report(outcome.run)
     report = (tmp_path / "run" / "report.md").read_text()
     assert "double grant" in report
     assert f"The run ended early: {outcome.error.message}" in report

@@ -37,7 +37,7 @@ def measured():
 def pools(rows):
     """Figure -> a table for each load: a row a block, a column a lock; logarithms. Blocks without a figure are out."""
     found = {}
-    for figure in TESTED.keys() - {Figure.LONGEST_WAIT, Figure.STARVATION}:
+    for figure in TESTED.keys() - {Figure.LIMIT, Figure.LONGEST_WAIT, Figure.STARVATION}:
         loads = [
             np.log(load.pivot_table(index=["run", "block"], columns="lock", values=figure.value).to_numpy())
             for _, load in rows.dropna(subset=figure.value).groupby(["concurrency", "keys", "rate_per_s"], dropna=False)
@@ -71,7 +71,8 @@ def simulated(rng, tables, loads, locks, *, figure=Figure.THROUGHPUT, better=1.0
     """All pairs of a run as few trials long as any; at the first load lock 0 is so many times better in `figure`."""
     found = {}
     for load in range(loads):
-        for tested in TESTED:
+        # At a load there are searches for a limit, or all other figures.
+        for tested in (one for one in TESTED if one is not Figure.LIMIT):
             pool = tables[tested][rng.integers(len(tables[tested]))]
             logs = drawn(rng, pool, locks, ENOUGH_BLOCKS)
             if load == 0 and tested is figure:

@@ -15,7 +15,7 @@ from pybench.matrix import expand, matrix_from_options
 from pybench.planning.limit_search import Shown, limit_of
 from pybench.records import TrialRecord
 from pybench.records.search_probes import SCHEMA
-from pybench.running.searching import Search, limit_text, run_search, search_of
+from pybench.running.searching import Search, limit_text, phase_text, run_search, search_of
 from pybench.running.watch import Slot
 
 CAPACITY = 100.0
@@ -75,10 +75,12 @@ class Lock:
         return record, SimpleNamespace(result=result, trouble=trouble)
 
 
-def searched(lock: Lock, folder: Folder, *, rows=(), is_saved=False, interrupts=None) -> TrialRecord | None:
+def searched(
+    lock: Lock, folder: Folder, *, rows=(), is_saved=False, interrupts=None, told: list[str] | None = None
+) -> TrialRecord | None:
     search = search_of(SLOT, MATRIX, {(CELL.id, 1): rows}, is_saved=is_saved)
     never = interrupts or SimpleNamespace(asked=False)
-    return run_search(search, MATRIX, folder, never, lock, is_saved=is_saved)
+    return run_search(search, MATRIX, folder, never, lock, ([] if told is None else told).append, is_saved=is_saved)
 
 
 def whole() -> tuple[TrialRecord, Folder]:
@@ -197,3 +199,25 @@ def test_the_outcomes_of_a_search_are_those_of_its_probes():
     assert found is not None
     assert found.limit_per_s == record.row["limit_per_s"]
     assert limit_of(replace(search.bounds, shares=()), search.shown[:3]) is None
+
+
+def test_each_phase_is_told_with_what_it_has_shown():
+    told: list[str] = []
+    searched(Lock(), Folder(), told=told)
+    phases = [text.split(",")[0].split(":")[0] for text in told]
+    assert phases == ["up", "bisect", "recheck", "confirm", "curve"]
+    assert told[0] == "up, 3 probes: 68.6/s held, 137/s failed (throughput)"
+    assert "held" in told[3]
+    assert "failed" not in told[3]
+    assert told[4] == "curve: latency measured at 4 loads"
+
+
+def test_a_phase_with_late_and_unsafe_probes_says_so():
+    row = {"phase": "up", "shown": "late", "rate_per_s": 80.0, "limited_by": "load generator"}
+    held, unsafe = {**row, "shown": "held"}, {**row, "shown": "unsafe", "rate_per_s": 160.0}
+    assert (
+        phase_text([row, held, unsafe]) == "up, 3 probes: 80.0/s held, 1 probe with a late load generator, 160/s unsafe"
+    )
+    failed = {**row, "phase": "confirm", "shown": "failed", "limited_by": "growing waits"}
+    assert phase_text([held, failed]) == "confirm, 1 probe: 80.0/s failed (growing waits)"
+    assert phase_text([failed, {**failed, "shown": "held"}]) == "confirm, 2 probes: 80.0/s held"

@@ -45,6 +45,7 @@ class Out(StrEnum):
     NO_TRIAL = "no complete trial"
     """The run ended early."""
     LATE = "the load generator was late"
+    NO_LIMIT = "its search found no limit"
     NOT_MEASURED = "not measured"
 
 
@@ -52,6 +53,8 @@ class Figure(StrEnum):
     """A figure that may decide: a column of `summary.csv`, or for the last three a property from the catalogue."""
 
     THROUGHPUT = "grants_per_s"
+    LIMIT = "limit_per_s"
+    """The highest rate that the lock sustained, where a search set the rate."""
     REFUSALS = "refusals"
     """The share of the acquires that were refused or timed out."""
     STARVATION = "starved_clients"
@@ -67,7 +70,7 @@ class Figure(StrEnum):
     @property
     def least_is_best(self) -> bool:
         """Whether the lower of two values is the better one."""
-        return self not in {Figure.THROUGHPUT, Figure.FAIRNESS, Figure.PROMISE}
+        return self not in {Figure.THROUGHPUT, Figure.LIMIT, Figure.FAIRNESS, Figure.PROMISE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,8 @@ class Standing:
     """The rank within the load, from 1; tied locks share a rank. None where the lock is not ranked."""
     figure: Figure | None
     """The figure that placed the lock: throughput in a closed loop; in an open loop the p99 response, or the longest
-    wait where trials have too few grants for a p99. None where the lock is not ranked."""
+    wait where trials have too few grants for a p99; the limit where a search set the rate. None where the lock is not
+    ranked."""
     value: float | None
     """The value of `figure`: the median over the trials of the lock, or the longest wait of all its trials."""
     beside: str | None

@@ -17,6 +17,7 @@ from pybench.analysis.comparison.claims import Figure, Out, axis_value
 from pybench.analysis.verdicts import Verdict
 from pybench.matrix.cells import BY_COLUMN, HAS_NONE, LOAD_COLUMNS
 from pybench.matrix.conditions import AxisValue, Conditions, say_condition, say_conditions
+from pybench.matrix.search_modes import recorded_mode
 from pybench.matrix.stages import recorded_stages
 from pybench.notation import BadValue
 from pybench.numbers import missing
@@ -68,6 +69,11 @@ class LoadCells:
         if all(_has_p99(one.row) for one in waits) or any(one.figure(Figure.LONGEST_WAIT) is None for one in waits):
             return Figure.RESPONSE
         return Figure.LONGEST_WAIT
+
+    @property
+    def is_search(self) -> bool:
+        """Whether each cell searches for its limit: then the rates differ between the locks."""
+        return recorded_mode(dict(self.values).get("mode")).is_search
 
     def has_kept_up(self, one: Entrant) -> bool:
         """Whether `one` grants at least 98 % of the arrivals of an open loop; False in a closed loop."""
@@ -136,6 +142,8 @@ def _disqualified(row: Row, late: AbstractSet[str]) -> Out | None:
     rate = _finite(row.get("safe_grants_per_s"))
     if rate is None or rate <= 0:
         return Out.NO_GRANTS if _finite(row.get("trials")) else Out.NO_TRIAL
+    if recorded_mode(row.get("mode")).is_search and _finite(row.get("limit_per_s")) is None:
+        return Out.NO_LIMIT
     return Out.LATE if str(row["cell"]) in late else None
 
 

@@ -25,6 +25,7 @@ from pybench.analysis.significance import Estimate, Test, Tested, holm, prior
 
 TESTED = {
     Figure.THROUGHPUT: Test(band=0.03, weight=4),
+    Figure.LIMIT: Test(band=0.05, weight=4),
     Figure.RESPONSE: Test(band=0.03, weight=2),
     Figure.FAIRNESS: Test(band=0.25, weight=1),
     Figure.LONGEST_WAIT: Test(band=1.0, weight=2),
@@ -32,7 +33,8 @@ TESTED = {
 }
 """The figures that are tested over trials. The band of fairness is wide because slight unfairness does no harm. The
 longest of some hundred waits differs much from trial to trial; it replaces a p99 where trials have too few grants.
-Starvation compares the numbers of served clients: these are whole numbers and often equal."""
+Starvation compares the numbers of served clients: these are whole numbers and often equal. A search ends when its
+interval is 5 % wide, so smaller differences of limits are none."""
 
 ENOUGH_BLOCKS = 4
 """With fewer blocks only an enormous difference would be significant."""

@@ -3,6 +3,7 @@
 In a closed loop throughput places the locks of a load. In an open loop all locks that keep up have the same throughput.
 The p99 response places these locks, or the longest wait where trials have too few grants for a p99. A lock that grants
 less than 98 % of the arrivals is compared by throughput.
+Where each lock searched for its limit, the limits place the locks: a higher limit needs an interval that lies above.
 Where the load generator was late, responses do not measure the lock: such a cell of an open loop is not ranked.
 The median over trials decides which lock is first; the tests of `pairs` decide which locks are tied with it.
 """
@@ -15,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pybench.analysis.comparison.choice import break_tie, choose
-from pybench.analysis.comparison.claims import Comparison, LoadComparison, Out, Place, Standing
+from pybench.analysis.comparison.claims import Comparison, Figure, LoadComparison, Out, Place, Standing
 from pybench.analysis.comparison.entrants import Entrant, LoadCells, contenders, loads_of, promise
 from pybench.analysis.comparison.rivals import Rivals, deciding, inverse, shown, tested_rivals, waiting_longer
 from pybench.analysis.send_delay import late_cells
@@ -68,7 +69,7 @@ def _placed(ranked: Sequence[Entrant], load: LoadCells, rivals: Rivals) -> list[
     if len(ranked) < 2:
         return [_standing(one, None, Place.ALONE, 1, load, rivals) for one in ranked]
     # In an open loop waits have already placed the locks that keep up, and the waits of the others show overload.
-    longer = waiting_longer(ranked, rivals) if load.offered_per_s is None else {}
+    longer = waiting_longer(ranked, rivals) if load.offered_per_s is None and not load.is_search else {}
     ranks = _ranks(ranked, load, rivals)
     first = ranked[0]
     tied = sum(rank == 1 for rank in ranks.values())
@@ -135,6 +136,8 @@ def _absent(lock: str) -> Standing:
 
 def _order(one: Entrant, load: LoadCells) -> tuple[bool, float]:
     """A sort key with the best first: locks that keep up come before locks that do not."""
+    if load.is_search:
+        return False, -(shown(one, Figure.LIMIT) or 0.0)
     if load.has_kept_up(one):
         wait = shown(one, load.wait_figure)
         # A lock with too few grants for a p99 comes after the locks that have a p99.

@@ -1,7 +1,7 @@
 """The pairs of locks at each load: each pair is tested once in every figure, and the results are looked up here.
 
 In a closed loop throughput places two locks. In an open loop, where both locks keep up, the p99 response places them,
-or the longest wait where trials have too few grants for a p99.
+or the longest wait where trials have too few grants for a p99. Where searches set the rate, limits place two locks.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ Columns = Mapping[str, Sequence[object]]
 
 _AT_LEAST = {Figure.RESPONSE: "acquire_p99_at_least_us"}
 """The columns with lower bounds of figures that unfinished waits leave without a value."""
+GENERATOR = "load generator"
+"""What limits a search that says nothing of its lock beyond its limit."""
 _OF_THE_SERVED = {Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.LONGEST_WAIT}
 """Figures of granted acquires only: in these a lock that refuses many acquires never counts as better."""
 
@@ -86,6 +88,8 @@ class Rivals:
         if figure is Figure.STARVATION:
             starves = (self.starving.get(other.cell) or 0) > 0
             return starves and self.unserved[one.cell] < self.unserved[other.cell]
+        if figure is Figure.LIMIT and not _limit_is_above(one, other):
+            return False
         own, others = shown(one, figure), shown(other, figure)
         if own is None or others is None:
             return False
@@ -93,8 +97,19 @@ class Rivals:
         return high > low * (1 + TESTED[figure].band)
 
 
+def _limit_is_above(one: Entrant, other: Entrant) -> bool:
+    """Whether the interval of the limit of `one` lies above that of `other`.
+
+    The interval of `other` has no end where no rate failed, or where the load generator ended the search.
+    """
+    low, high = one.figure("limit_low_per_s"), other.figure("limit_high_per_s")
+    return low is not None and high is not None and low >= high and other.row.get("limited_by") != GENERATOR
+
+
 def deciding(one: Entrant, other: Entrant, load: LoadCells) -> Figure:
     """The figure that places the two locks."""
+    if load.is_search:
+        return Figure.LIMIT
     return load.wait_figure if load.has_kept_up(one) and load.has_kept_up(other) else Figure.THROUGHPUT
 
 
@@ -171,6 +186,9 @@ def _starving(trials: pd.DataFrame, row: Row) -> int | None:
 
 def _asked(one: Entrant, other: Entrant, figure: Figure, load: LoadCells) -> bool:
     """Whether `figure` can decide between the two locks. Needless tests are left out: each makes all others weaker."""
+    if load.is_search or figure is Figure.LIMIT:
+        # Each lock has a rate of its own, so all other figures are of different loads.
+        return load.is_search and figure is Figure.LIMIT
     if figure is Figure.LONGEST_WAIT and dict(load.values).get("concurrency") == 1:
         return False  # A single client waits for no other.
     if load.offered_per_s is None or figure in {Figure.FAIRNESS, Figure.STARVATION}:

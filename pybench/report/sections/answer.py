@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybench.analysis.answer import answer_of
-from pybench.analysis.comparison import Place
+from pybench.analysis.comparison import Figure, Place
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.quantile_text import quantile_text
 from pybench.analysis.verdicts import controls_caught
@@ -61,7 +60,7 @@ def clauses(view: View) -> tuple[str, list[str]]:
     """The answer: its headline, and the sentences that qualify it. Unsafe locks are listed elsewhere."""
     if not view.measured:
         return "No trial was completed, so there is no answer yet.", []
-    found = answer_of(view.run.summary, view.run.trials, view.comparison)
+    found = view.answer
     locks = view.comparison.locks
     return f"{found.headline}.", [f"{_begun(clause, locks)}." for clause in found.further]
 
@@ -91,7 +90,10 @@ def _of_hardest_load(view: View) -> list[Tile]:
         names = list(dict.fromkeys(others))
         tied = " and ".join(names) if len(names) <= NAMED_TIES else f"{len(names)} others"
         who += f"; statistically tied with {tied}"
-    rate = Tile("Safe grants", f"{_written(cell, 'safe_grants_per_s')}/s", who)
+    if first.figure is Figure.LIMIT:
+        rate = Tile("Limit", f"{_written(cell, Figure.LIMIT.value)}/s", who)
+    else:
+        rate = Tile("Safe grants", f"{_written(cell, 'safe_grants_per_s')}/s", who)
     waits = f"median {quantile_text(cell.row, 'acquire_p50_us')}"
     p99, longest = quantile_text(cell.row, "acquire_p99_us"), _written(cell, "longest_wait_us")
     if p99 == NOT_AVAILABLE:

@@ -10,7 +10,7 @@ import pandas as pd
 from pybench.columns import SUMMARY_FIGURES
 from pybench.records import schema
 
-FIGURES = ("grants_per_s", "acquire_p99_us", "jain", "longest_wait_us")
+FIGURES = ("grants_per_s", "acquire_p99_us", "jain", "longest_wait_us", "limit_per_s")
 
 
 def lock(name: str, grants: float, *, spread: float = 0.01, **fields: object) -> dict[str, Any]:

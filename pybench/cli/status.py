@@ -1,0 +1,92 @@
+"""What a command does while it prints nothing: a line on stderr that goes away when the work is done.
+
+On a terminal the line is there from the beginning to the end of the work. In a log, work that takes long is announced
+by one line, and other work by none.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybench.cli.figures import wall_time
+from pybench.cli.output import say, stderr_console, takes_styles
+from pybench.notation import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LONG_S = 10.0
+"""A log mentions no time, left or needed, below so many seconds."""
+REFRESHES_PER_S = 4
+
+
+def is_live(console: Console) -> bool:
+    """Whether lines on stderr can be replaced. FORCE_COLOR colours a log, but replaces nothing."""
+    return sys.stderr.isatty() and takes_styles(console)
+
+
+@contextmanager
+def working(text: str, expected_s: float = 0.0) -> Iterator[None]:
+    """Say that `text` is being done, while the block does it. `expected_s` is how long it takes, in seconds."""
+    console = stderr_console()
+    if is_live(console):
+        with _line(console, text, expected_s):
+            yield
+        return
+    if expected_s >= LONG_S:
+        say(f"{text}, about {wall_time(expected_s)}")
+    yield
+
+
+@contextmanager
+def _line(console: Console, text: str, expected_s: float) -> Iterator[None]:
+    from rich.live import Live
+    from rich.text import Text
+
+    began = time.monotonic()
+
+    def picture() -> Text:
+        took_s = time.monotonic() - began
+        of = f" of about {wall_time(expected_s)}" if expected_s >= max(LONG_S, took_s) else ""
+        return Text(f"{visible(text)}: {wall_time(took_s)}{of}", no_wrap=True, overflow="ellipsis")
+
+    live = Live(console=console, get_renderable=picture, refresh_per_second=REFRESHES_PER_S, transient=True)
+    # Writing to a closed terminal fails, and must not end the work.
+    with suppress(OSError):
+        live.start()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            live.stop()
+
+
+def reading_s(folder: Path) -> float:
+    """The seconds for reading the run in `folder`. Raises RecordError where it is no run folder."""
+    from pybench.planning.ending import gathering_s
+
+    cells, trials = _size(folder)
+    return gathering_s(cells, trials)
+
+
+def writing_s(folder: Path) -> float:
+    """The seconds for reading the run in `folder`, and for its table and report. Raises RecordError."""
+    from pybench.planning.ending import ending_s
+
+    cells, trials = _size(folder)
+    return ending_s(cells, trials)
+
+
+def _size(folder: Path) -> tuple[int, int]:
+    """The cells of a run, and the trials of all of them."""
+    from pybench.records.atomic import absolute
+    from pybench.records.manifest import read_manifest
+
+    manifest = read_manifest(absolute(folder))
+    cells = len(manifest.get("cells", ()))
+    return cells, cells * len(manifest.get("order", ()))
