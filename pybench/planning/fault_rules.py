@@ -1,0 +1,63 @@
+"""The faults of a cell on its servers: which server each fault is for, and why a plan of faults is impossible.
+
+Promises: pure functions of a cell and its matrix.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pybench.matrix.durations import format_duration
+from pybench.numbers import plural
+from pybench.planning.needs import parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pybench.matrix import Matrix
+    from pybench.matrix.cells import Cell
+    from pybench.matrix.faults import Fault
+    from pybench.strategies import ServerKind
+
+
+def kinds_of_servers(cell: Cell, matrix: Matrix) -> list[ServerKind]:
+    """The kind of each server of `cell`, in the order in which its lock numbers them."""
+    return [matrix.backends[part.group.backend].kind for part in parts_of(cell) for _ in range(part.servers)]
+
+
+def place_of(fault: Fault, kinds: Sequence[ServerKind]) -> int | None:
+    """The place of the fault's server among servers of these `kinds`; None where there is no such server."""
+    alike = [place for place, kind in enumerate(kinds) if kind is fault.on]
+    return alike[fault.server] if fault.server < len(alike) else None
+
+
+def why_no_faults(cell: Cell, matrix: Matrix) -> str | None:
+    """The first reason against the faults of `cell`; None where they can be carried out."""
+    if not cell.faults:
+        return None
+    if cell.mode.is_search:
+        return f"mode {cell.mode.kind} looks for the rate of healthy servers; drop faults, or use a rate"
+    kinds, window_ns = kinds_of_servers(cell, matrix), cell.window_ns(matrix.duration_ns)
+    given = [matrix.backends[part.group.backend].is_given for part in parts_of(cell) for _ in range(part.servers)]
+    for fault in cell.faults.faults:
+        place = place_of(fault, kinds)
+        if place is None:
+            count = kinds.count(fault.on)
+            has = plural(count, f"{fault.on.label} server") if count else f"no {fault.on.label} server"
+            last = f"; the last one is {fault.on.value}[{count - 1}]" if count else "; drop this fault"
+            return f"{fault.text}: the cell has {has}{last}"
+        if given[place]:
+            return f"{fault.text}: pybench harms only servers that it started; let pybench start them, or drop faults"
+        if reason := _beyond(fault, window_ns):
+            return f"{fault.text}: {reason}"
+    return None
+
+
+def _beyond(fault: Fault, window_ns: int) -> str | None:
+    """Why the fault does not fit into a window of this length."""
+    window = format_duration(window_ns)
+    if fault.at_ns >= window_ns:
+        return f"the window of {window} is over by then; lengthen duration, or let it begin earlier"
+    if fault.until_ns is not None and fault.until_ns > window_ns:
+        return f"the window of {window} ends before the fault does; lengthen duration, or shorten the fault"
+    return None
