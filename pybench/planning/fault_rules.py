@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybench.matrix.durations import format_duration
+from pybench.matrix.faults import Does
 from pybench.numbers import plural
 from pybench.planning.needs import parts_of
 
@@ -29,6 +30,13 @@ def place_of(fault: Fault, kinds: Sequence[ServerKind]) -> int | None:
     """The place of the fault's server among servers of these `kinds`; None where there is no such server."""
     alike = [place for place, kind in enumerate(kinds) if kind is fault.on]
     return alike[fault.server] if fault.server < len(alike) else None
+
+
+def servers_that_end(cell: Cell, matrix: Matrix) -> set[int]:
+    """The places of the servers of `cell` that its faults end."""
+    kinds = kinds_of_servers(cell, matrix) if cell.faults else []
+    places = (place_of(fault, kinds) for fault in cell.faults.faults if fault.kind.does is Does.ENDS)
+    return {place for place in places if place is not None}
 
 
 def why_no_faults(cell: Cell, matrix: Matrix) -> str | None:
