@@ -303,6 +303,24 @@ _RUN = (
     ),
 )
 
+_FAULTS = (
+    _figure(
+        "unavailable_ms",
+        "longest time in whole steps of 100 ms without a grant of any key, of those that begin within a fault or after "
+        "it; n/a without faults",
+        "ms",
+        over=Over.MOST,
+    ),
+    *(
+        _figure(f"grants_{part}_per_s", f"grants/s {when}, over the whole steps of 100 ms {which}; n/a without any", "1/s")
+        for part, when, which in (
+            ("before", "before the first fault", "before it"),
+            ("during", "while a fault lasts", "within faults"),
+            ("after", "after the last fault", "after it"),
+        )
+    ),
+)
+
 _VERDICT = (
     _figure(
         "bound_per_million",
@@ -337,6 +355,7 @@ GROUPS = {
     "Violations": _VIOLATIONS,
     "Effects": _EFFECTS,
     "The run": _RUN,
+    "Faults": _FAULTS,
     "Verdict": _VERDICT,
 }
 COLUMNS = {column.name: column for group in GROUPS.values() for column in group}

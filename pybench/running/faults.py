@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pybench.errors import ServerError
 from pybench.matrix.durations import S
 from pybench.planning.fault_rules import kinds_of_servers, place_of
+from pybench.records.fault_rows import Carried
 from pybench.servers import Server, harm
 
 if TYPE_CHECKING:
@@ -31,18 +32,6 @@ if TYPE_CHECKING:
 LOOK_S = 0.002
 """How often a trial is asked whether its window is open."""
 NEVER = "the trial ended before"
-
-
-@dataclass(slots=True)
-class Carried:
-    """What became of one fault. Times by the monotonic clock; None where it did not come to that."""
-
-    fault: Fault
-    from_ns: int | None = None
-    """When pybench began to do it."""
-    until_ns: int | None = None
-    """When the server was healthy again; of a fault of a moment, when it was done."""
-    error: str | None = None
 
 
 @dataclass(slots=True)
