@@ -191,7 +191,7 @@ def _head(run: Run) -> Iterator[str]:
     yield ""
 
 
-SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "connections", "loop", "stages")
+SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "connections", "loop", "stages", "faults")
 
 
 def _remarks(outcome: Outcome, view: View) -> Iterator[str]:

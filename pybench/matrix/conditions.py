@@ -50,7 +50,8 @@ def say_condition(column: str, value: AxisValue) -> str:
             # Stages have commas of their own.
             return "no stages" if value == NO_STAGES.text else f"stages ({value})"
         case "faults", str():
-            return "healthy servers" if value == NO_FAULTS.text else f"under {value}"
+            # A plan of faults has commas of its own.
+            return "no faults" if value == NO_FAULTS.text else f"faults ({value})"
         case "read_share", int() | float():
             return f"{format_percent(value)} readers" if value else "no readers"
     if axis is None:
