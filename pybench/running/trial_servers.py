@@ -150,6 +150,7 @@ class RedisSide:
         self.prefix = prefix
         self.keys_may_go = keys_may_go
         self._sampler = RedisSampler(server)
+        self._sampler.opens_again = ends
         self._before: list[ServerFigures] = []
         self._spent: ServerFigures | None = None
 
@@ -225,6 +226,7 @@ class PostgresSide:
         self.prepares = backend.prepare
         self.schema = postgres.schema_name(run_id, trial)
         self._sampler = postgres.Sampler(server, self.schema)
+        self._sampler.opens_again = ends
         self._before: PostgresFigures | None = None
 
     @property
