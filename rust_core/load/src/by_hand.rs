@@ -73,6 +73,8 @@ pub(crate) fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
         cores: Vec::new(),
         poll: Poll::Block,
         least_belief: Nanos::ZERO,
+        faults: Vec::new(),
+        fault_periods: Vec::new(),
     }
 }
 

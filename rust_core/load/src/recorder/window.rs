@@ -100,6 +100,11 @@ impl Window {
         self.length = end.since(self.start);
     }
 
+    /// When it opens; `NEVER` before that is known.
+    pub(crate) fn start(&self) -> Nanos {
+        self.start
+    }
+
     /// When the window opens, has its next step, or closes.
     pub(crate) fn turns_at(&self) -> Nanos {
         self.turns_at
