@@ -168,7 +168,9 @@ impl<L: LockMachine> Clients<L> {
         to: &mut Ports<'_, T>,
     ) {
         let client = &self.list[index as usize];
-        if client.doing == Doing::Holding && self.disturbed.is_unrenewed(index) {
+        // While it is held, a lock sends only renewals, and commands about channels.
+        let may_renew = client.doing == Doing::Holding && over != ConnectionKind::Subscribing;
+        if may_renew && self.disturbed.is_unrenewed(index) {
             return to.recorder.dropped_renewal();
         }
         let sent = to.transport.send(Outgoing {

@@ -227,6 +227,13 @@ impl Schedule {
         ended.flatten().map(step).collect()
     }
 
+    /// Whether such a fault of this client is under way.
+    pub(crate) fn is_under_way(&self, client: u32, how: ClientFault) -> bool {
+        let action = FaultAction::OfClient(client, how);
+        let mut active = self.active.iter().filter_map(|&index| self.faults[index].as_ref());
+        active.any(|fault| fault.action == action)
+    }
+
     /// How many crashes are planned for clients of this thread.
     pub(crate) fn crashes(&self) -> usize {
         let is_crash = |fault: &&Fault| matches!(fault.action, FaultAction::OfClient(_, ClientFault::Crash));

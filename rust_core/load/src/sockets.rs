@@ -347,8 +347,8 @@ impl Transport for Sockets {
         self.open_links(links)
     }
 
-    fn disturb(&mut self, active: &[(Links, LinkFault)]) -> Vec<u32> {
-        self.disturb_links(active)
+    fn disturb(&mut self, active: &[(Links, LinkFault)], now: Nanos) -> Vec<u32> {
+        self.disturb_links(active, now)
     }
 
     fn forget(&mut self, client: u32) -> Vec<u32> {

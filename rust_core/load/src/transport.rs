@@ -272,7 +272,7 @@ pub trait Transport {
     }
     /// These faults, and no others, disturb connections from now on. Returns the connections that cannot go on, because
     /// they have lost bytes in a fault that has ended.
-    fn disturb(&mut self, _active: &[(Links, LinkFault)]) -> Vec<u32> {
+    fn disturb(&mut self, _active: &[(Links, LinkFault)], _now: Nanos) -> Vec<u32> {
         Vec::new()
     }
     /// The client has crashed: its calls have no owner any more. Returns the connections that only it used.

@@ -73,6 +73,11 @@ impl<L> Disturbed<L> {
 }
 
 impl<L: LockMachine> Clients<L> {
+    /// Whether the client acts on nothing just now.
+    pub(crate) fn is_held_up(&self, client: u32) -> bool {
+        self.disturbed.held_up_until(client).is_some()
+    }
+
     /// Machines for the clients that crash, one for each planned crash.
     pub(crate) fn begin_anew_with(&mut self, fresh: Vec<L>) {
         self.disturbed = Disturbed::with(fresh);
@@ -100,7 +105,10 @@ impl<L: LockMachine> Clients<L> {
         let Some(place) = place else { return };
         let HeldUp { events, .. } = self.disturbed.held_up.swap_remove(place);
         self.disturbed.look();
-        self.timers.arm(client, self.list[client as usize].next_wake());
+        let next = self.list[client as usize].next_wake();
+        if next != Nanos::NEVER {
+            self.timers.arm(client, next);
+        }
         self.fire_timers(now, to);
         for event in events {
             self.dispatch(client, now, event, to);
@@ -175,3 +183,6 @@ impl<L: LockMachine> Clients<L> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         while let Some(step) = self.faults.pop(open) {
             changed |= self.carry_out(&step, now)?;
         }
-        if changed { self.disturb_links() } else { Ok(()) }
+        if changed { self.disturb_links(now) } else { Ok(()) }
     }
 
     /// Ends all faults: the drain is not disturbed.
@@ -33,7 +33,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         for step in self.faults.end_all(now.since(self.recorder.window().start())) {
             changed |= self.carry_out(&step, now)?;
         }
-        if changed { self.disturb_links() } else { Ok(()) }
+        if changed { self.disturb_links(now) } else { Ok(()) }
     }
 
     /// Returns whether the faults that disturb connections are others now.
@@ -48,6 +48,9 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
             }
             FaultAction::OfClient(client, how) => {
                 let (client, until) = (*client, now.after(lasts));
+                if !begins && self.faults.is_under_way(client, *how) {
+                    return Ok(false); // Another such fault lasts longer.
+                }
                 let (clients, mut to) = self.split();
                 match (how, begins) {
                     (ClientFault::Crash, true) => {
@@ -65,9 +68,9 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         }
     }
 
-    fn disturb_links(&mut self) -> Result<(), LoadError> {
+    fn disturb_links(&mut self, now: Nanos) -> Result<(), LoadError> {
         let active = self.faults.links();
-        let unusable = self.transport.disturb(&active);
+        let unusable = self.transport.disturb(&active, now);
         self.cut_all(unusable)
     }
 

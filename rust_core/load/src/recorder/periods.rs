@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use check::Event as Judged;
 use hdrhistogram::Histogram;
 use locks::Nanos;
 
@@ -202,6 +203,16 @@ impl Periods {
 }
 
 impl Recorder {
+    /// While a fault lasts, nobody may be granted anything: that is no stall of a key.
+    pub(super) fn excuse_stalls(&mut self, now: Nanos) {
+        let open = now.since(self.window.start);
+        let periods = self.periods.as_deref();
+        if periods.is_some_and(|periods| periods.at(open) == Period::During) {
+            let client = self.first_client;
+            self.judge.record(now, Judged::DriverStalled { client });
+        }
+    }
+
     /// A client has crashed; it left a lock behind that nobody can release for `left`.
     pub(crate) fn crashed(&mut self, left: Nanos) {
         self.counters.orphan_ns = self.counters.orphan_ns.saturating_add(left.0);

@@ -192,6 +192,7 @@ impl Recorder {
             self.open_window(clients, cpu);
         }
         let end = self.window.end;
+        self.excuse_stalls(now);
         while self.timeline.next_step() <= now && self.timeline.next_step() < end {
             self.publish();
             self.timeline.push();

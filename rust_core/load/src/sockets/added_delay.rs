@@ -70,8 +70,14 @@ impl AddedDelay {
 
     /// Faults do this to its bytes from now on. Returns whether the connection cannot go on: a fault that has ended has
     /// lost some of its bytes.
-    pub(super) fn disturb(&mut self, mut disturbance: Disturbance) -> bool {
+    pub(super) fn disturb(&mut self, mut disturbance: Disturbance, now: Nanos) -> bool {
         disturbance.go_on_from(&self.disturbance);
+        if disturbance.bytes_per_s != self.disturbance.bytes_per_s {
+            // What has queued for the earlier rate is carried at once, and not in its time.
+            self.outgoing.hasten(now);
+            self.incoming.hasten(now);
+            (self.carries_out_from, self.carries_in_from) = (now, now);
+        }
         self.disturbance = disturbance;
         let swallows = self.disturbance.swallows_out || self.disturbance.swallows_in;
         self.has_lost_bytes && !swallows

@@ -92,7 +92,7 @@ impl Sockets {
     }
 
     /// See `Transport::disturb`.
-    pub(super) fn disturb_links(&mut self, active: &[(Links, LinkFault)]) -> Vec<u32> {
+    pub(super) fn disturb_links(&mut self, active: &[(Links, LinkFault)], now: Nanos) -> Vec<u32> {
         let mut disturbances = vec![Disturbance::default(); self.connections.len()];
         for (links, how) in active {
             for index in self.links(*links) {
@@ -109,11 +109,12 @@ impl Sockets {
             }
             let is_felt = disturbance.is_felt();
             let Some(delay) = &mut connection.delay else { continue };
-            if delay.disturb(disturbance) {
+            if delay.disturb(disturbance, now) {
                 unusable.push(index);
             } else if !is_felt && delay.is_idle() {
                 connection.delay = None;
             }
+            self.arm_delay(index);
         }
         unusable
     }
@@ -135,3 +136,6 @@ impl Sockets {
         of_its_own.filter(is_alone).filter(is_open).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
