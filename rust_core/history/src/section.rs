@@ -238,8 +238,7 @@ impl Section {
             Kind::Stopped => Event::Stopped { client },
             Kind::Died => match before {
                 Doing::Nothing => return Ok(None),
-                Doing::Waiting => Event::GaveUp { client },
-                Doing::Holding => Event::Stopped { client },
+                Doing::Waiting | Doing::Holding => Event::Died { client },
             },
             Kind::Released => Event::Released { client },
             Kind::Denied => Event::DeniedRelease { client },

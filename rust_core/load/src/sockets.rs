@@ -9,6 +9,7 @@ mod closing;
 mod connection;
 mod delay_line;
 mod dialect;
+mod disturbance;
 mod layout;
 mod opening;
 mod poller;
@@ -23,6 +24,7 @@ use std::os::fd::AsFd;
 use locks::{ConnectionKind, Key, Nanos};
 use wire::postgres::TERMINATE;
 
+use crate::faults::{LinkFault, Links};
 use crate::spec::{Address, TrialSpec};
 use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Transport};
 use crate::{LoadError, TrialError};
@@ -339,6 +341,18 @@ impl Transport for Sockets {
 
     fn has_news(&self) -> bool {
         !self.lost.is_empty() || !self.disconnected.is_empty() || self.channels.has_confirmed()
+    }
+
+    fn touched(&self, links: Links) -> Vec<u32> {
+        self.open_links(links)
+    }
+
+    fn disturb(&mut self, active: &[(Links, LinkFault)], now: Nanos) -> Vec<u32> {
+        self.disturb_links(active, now)
+    }
+
+    fn forget(&mut self, client: u32) -> Vec<u32> {
+        self.forget_client(client)
     }
 
     fn unopened(&self) -> Option<String> {

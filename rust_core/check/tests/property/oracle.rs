@@ -135,6 +135,15 @@ impl<'a> Oracle<'a> {
                     let grant = grant.unwrap();
                     (grant.work_end, grant.work_end_index) = (at, index);
                 }
+                Event::Died { .. } => {
+                    let wait = wait.unwrap();
+                    if wait.over == usize::MAX {
+                        wait.over = index;
+                    } else {
+                        let grant = grant.unwrap();
+                        (grant.work_end, grant.work_end_index) = (at, index);
+                    }
+                }
                 Event::Released { .. } => {
                     let grant = grant.unwrap();
                     let works = grant.work_end_index == usize::MAX;

@@ -92,6 +92,7 @@ fn error_of(broken: &Broken) -> (Option<ErrorText>, bool) {
         | Broken::LogIn(_)
         | Broken::Session(_)
         | Broken::Unasked
-        | Broken::Unanswered { .. } => (None, false),
+        | Broken::Unanswered { .. }
+        | Broken::Planned => (None, false),
     }
 }

@@ -111,6 +111,8 @@ pub(crate) struct Connection {
     unflushed: usize,
     interest: Interest,
     failures: u32,
+    /// A planned fault refuses to open it.
+    pub(super) is_refused: bool,
     /// The delay of its bytes, once the trial has begun.
     pub(crate) delay: Option<Box<AddedDelay>>,
 }
@@ -133,6 +135,7 @@ impl Connection {
             unflushed: 0,
             interest: Interest::Read,
             failures: 0,
+            is_refused: false,
             delay: None,
         }
     }
@@ -171,6 +174,20 @@ impl Connection {
 
     pub(crate) fn is_dirty(&self) -> bool {
         self.unflushed > 0
+    }
+
+    /// The calls of this client get no reply that anybody knows.
+    pub(super) fn disown(&mut self, client: u32, nobodys: CallId) {
+        for awaited in self.awaited.iter_mut().filter(|awaited| awaited.client == client) {
+            awaited.call = nobodys;
+        }
+    }
+
+    /// From now on its bytes go through these lines. What the socket has not accepted yet goes through them, too.
+    pub(super) fn put_in_lines(&mut self, lines: AddedDelay) {
+        self.out.drain(..self.sent);
+        self.sent = 0;
+        self.delay = Some(Box::new(lines));
     }
 
     /// Whether the server owes replies to commands that were written.
@@ -275,7 +292,9 @@ impl Connection {
         let received = self.read_socket(buffer);
         let Some(delay) = &mut self.delay else { return received };
         let now = clock::now();
+        let is_awaited = !self.awaited.is_empty();
         match received {
+            Ok(Some(_)) if is_awaited && delay.loses_replies() => delay.ended(now, Broken::Planned),
             Ok(Some(count)) => delay.arrived(now, &buffer[..count]),
             Ok(None) => {}
             Err(why) => {
