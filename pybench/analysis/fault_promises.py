@@ -2,7 +2,8 @@
 
     what happens to a server                             exclusion  fences, order, writes  progress
     it forgets its scripts                                  yes              yes              yes
-    it cuts connections, or does not reply for a while      yes              yes              no
+    connections end, or it does not reply for a while       yes              yes              no
+    a client crashes, stands still, or loses a lease        yes              yes              no
     it ends, and keeps its data                             yes              yes              no
     it ends, and stays down to the end of the trial         yes              yes              no
     it ends, and comes back empty, later than one lease     yes              no               no
@@ -23,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.assumptions import entry_of
 from pybench.matrix.durations import MS
-from pybench.matrix.faults import Does, Fault, Faults, recorded_faults
+from pybench.matrix.fault_kinds import Does, Target
+from pybench.matrix.faults import Fault, Faults, recorded_faults
 from pybench.numbers import missing
-from pybench.strategies import Arguments, Judge, ServerKind, Strategy
+from pybench.strategies import Arguments, Judge, Strategy
 
 if TYPE_CHECKING:
     from pybench.matrix.cells import Cell
@@ -65,7 +67,7 @@ def promises_under(faults: Faults, strategy: Strategy, arguments: Arguments, *, 
         fault
         for fault in faults.faults
         if fault.until_ns is not None
-        and (strategy.judged_by is not Judge.GUARD or fault.on is ServerKind.POSTGRES)
+        and (strategy.judged_by is not Judge.GUARD or fault.on is Target.POSTGRES)
         and _forgets(fault, strategy, arguments, appendfsync=appendfsync)
     ]
     within = [fault for fault in forgetting if lease_ms is None or (fault.for_ns or 0) < lease_ms * MS]
@@ -80,12 +82,12 @@ def promises_under(faults: Faults, strategy: Strategy, arguments: Arguments, *, 
 
 def _forgets(fault: Fault, strategy: Strategy, arguments: Arguments, *, appendfsync: str) -> bool:
     """Whether the server may lack data afterwards that it had acknowledged."""
-    if fault.kind.does is not Does.ENDS or fault.data == "keep":
+    if fault.kind.does is not Does.ENDS or (fault.do == "restart" and not fault.loses_data):
         return False
-    if fault.on is ServerKind.POSTGRES:
+    if fault.on is Target.POSTGRES:
         return fault.do == "kill" and strategy.argument("synchronous_commit", arguments) == "off"
     # With `everysec` a write may be acknowledged before it is in the file.
-    return fault.data == "lose" or appendfsync != "always"
+    return fault.loses_data or appendfsync != "always"
 
 
 def of_cell(cell: Cell, strategy: Strategy) -> Under:

@@ -1,136 +1,90 @@
-"""The values of the axis `faults`: what is done to the servers of a cell while its window is open.
+"""The values of the axis `faults`: what is done to servers, connections and clients while the window is open.
 
-    kill redis[0] at 1s for 500ms, pause redis[2] at 3s for 200ms
+    kill redis[0] at 1s for 500ms, delay(by=20ms) redis[2] at 3s for 200ms, crash client[0] at 4s
 
-`at` counts from the opening of the window. `for` is how long a fault lasts; a fault of a server that may last without
-`for` lasts to the end of the trial. `redis[0]` is the first Redis server of the lock, by the lock's own numbering.
+`at` counts from the opening of the window. `for` is how long a fault lasts; many may do without it, and last to the end.
+`redis[0]` is the first Redis server of the lock, by the lock's own numbering; for a fault of connections it means the
+connections of all clients to that server, and `client[0]` those of that client to all servers.
 
-Does not do: refusing faults that a cell has no server for, see `planning.fault_rules`; carrying faults out, see
-`running.faults`.
+Does not do: refusing faults that a cell has no server for, see `planning.fault_rules`; carrying faults out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar
 
 from pybench.matrix.durations import format_duration, parse_duration
+from pybench.matrix.fault_kinds import KINDS, Kind, Lasting, Target, kind_of
 from pybench.notation import BadValue, nearest, parse_call, parse_count, shown, split_list, suggestion
-from pybench.strategies import ServerKind
 
 EXAMPLE = "kill redis[0] at 1s for 500ms"
 MOST_FAULTS = 100
-MOST_SERVERS = 1_000
+HIGHEST_INDEX = 999_999
 
 _NOTHING = "none"
 _FORMS = f'use for example "{EXAMPLE}"'
 _FAULT = re.compile(r"(?P<do>\S.*?)\s+(?P<target>[^\s()]+)\s+at\s+(?P<at>.+?)(?:\s+for\s+(?P<for>.+))?", re.DOTALL)
 _TARGET = re.compile(r"(?P<kind>[A-Za-z]+)\s*(?:\[\s*(?P<index>\d{1,9})\s*\])?")
+_USUAL_NS: Mapping[Lasting, int | None] = {Lasting.TO_THE_END: None, Lasting.MOMENT: 0, Lasting.AT_ONCE: 0}
 
-
-class Lasting(Enum):
-    """Whether a fault has a length."""
-
-    MOMENT = auto()
-    """It happens at one moment: `for` is refused."""
-    AT_ONCE = auto()
-    """Without `for` it is over at once."""
-    TO_THE_END = auto()
-    """Without `for` it lasts to the end of the trial."""
-    GIVEN = auto()
-    """`for` is needed."""
-
-
-class Does(Enum):
-    """What a fault does to its server, as far as promises depend on it."""
-
-    NOTHING = auto()
-    """The server goes on, with its data and its connections."""
-    CUTS = auto()
-    """The server closes connections, and goes on with its data."""
-    STOPS = auto()
-    """The server does not reply for a while. It keeps data and connections."""
-    ENDS = auto()
-    """The server ends, and with it all connections. What it keeps depends on its settings and on the fault."""
+T = TypeVar("T")
+Value = int | str
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of fault."""
-
-    meaning: str
-    """What is done, as a sentence."""
-    lasting: Lasting
-    does: Does
-    targets: tuple[ServerKind, ...] = tuple(ServerKind)
-    data: tuple[str, ...] = ()
-    """The values of its argument `data`, the default first; empty for a kind without this argument."""
-
-
-KINDS = {
-    "kill": Kind("The server is killed (SIGKILL), and started again.", Lasting.TO_THE_END, Does.ENDS),
-    "restart": Kind(
-        "The server is shut down in good order, and started again with its data, or without.",
-        Lasting.AT_ONCE,
-        Does.ENDS,
-        data=("keep", "lose"),
-    ),
-    "pause": Kind("The server is stopped (SIGSTOP), and goes on later (SIGCONT).", Lasting.TO_THE_END, Does.STOPS),
-    "slow": Kind("A script keeps the server busy.", Lasting.GIVEN, Does.STOPS, (ServerKind.REDIS,)),
-    "client-kill": Kind("The server closes the connections of all clients.", Lasting.MOMENT, Does.CUTS),
-    "script-flush": Kind("The server forgets all scripts.", Lasting.MOMENT, Does.NOTHING, (ServerKind.REDIS,)),
-}
-"""By the name that a matrix uses."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
 class Fault:
     """One fault. Times in nanoseconds, `at_ns` from the opening of the window."""
 
     at_ns: int
     do: str
-    on: ServerKind
-    server: int
-    """The place of its server among the servers of this kind, from 0."""
+    on: Target
+    index: int
+    """The place of its server among the servers of this kind, or of its client, from 0."""
     for_ns: int | None = None
-    """None where the fault lasts to the end of the trial; 0 for a moment."""
-    data: str | None = None
-    """`lose` or `keep`; None for a kind without this argument."""
+    """None where the fault lasts to the end of the window; 0 for a moment."""
+    arguments: tuple[tuple[str, Value], ...] = ()
+    """Its arguments that are off their defaults, by name."""
 
     @property
     def kind(self) -> Kind:
         """Its kind."""
-        return KINDS[self.do]
+        return kind_of(self.do, self.on)
 
     @property
     def until_ns(self) -> int | None:
-        """When it is over; None where it lasts to the end of the trial."""
+        """When it is over; None where it lasts to the end of the window."""
         return None if self.for_ns is None else self.at_ns + self.for_ns
 
     @property
     def target(self) -> str:
-        """Its server, as a matrix names it."""
-        return f"{self.on.value}[{self.server}]"
+        """What it is done to, as a matrix names it."""
+        return f"{self.on.value}[{self.index}]"
 
     @property
     def name(self) -> str:
-        """What is done, and to which server: `kill redis[0]`."""
-        shown_data = f"(data={self.data})" if self.kind.data and self.data != self.kind.data[0] else ""
-        return f"{self.do}{shown_data} {self.target}"
+        """What is done, and to what: `kill redis[0]`."""
+        texts = [f"{name}={self.kind.parameters[name].text(value)}" for name, value in self.arguments]
+        arguments = f"({', '.join(texts)})" if texts else ""
+        return f"{self.do}{arguments} {self.target}"
 
     @property
     def text(self) -> str:
         """The canonical form."""
-        usual = {Lasting.TO_THE_END: None, Lasting.MOMENT: 0, Lasting.AT_ONCE: 0}.get(self.kind.lasting, -1)
-        length = "" if self.for_ns is None or self.for_ns == usual else f" for {format_duration(self.for_ns)}"
+        is_usual = self.for_ns == _USUAL_NS.get(self.kind.lasting, -1)
+        length = "" if self.for_ns is None or is_usual else f" for {format_duration(self.for_ns)}"
         return f"{self.name} at {format_duration(self.at_ns)}{length}"
+
+    @property
+    def loses_data(self) -> bool:
+        """Whether the user wants the server to lose its data."""
+        return ("data", "lose") in self.arguments
 
     @classmethod
     def parse(cls, value: object) -> Fault:
-        """Read `kill redis[0] at 1s for 500ms`, or a mapping with `do`, `target`, `at`, and `for` or `data`.
+        """Read `kill redis[0] at 1s for 500ms`, or a mapping with `do`, `target`, `at`, `for` and arguments.
 
         Raises BadValue.
         """
@@ -138,7 +92,7 @@ class Fault:
             return _of_fields({str(name): one for name, one in value.items()})
         match = _FAULT.fullmatch(value.strip()) if isinstance(value, str) else None
         if match is None:
-            raise BadValue(f"{shown(value)} is not a fault", hint=f"{_FORMS}: what, which server, when, how long")
+            raise BadValue(f"{shown(value)} is not a fault", hint=f"{_FORMS}: what, to which server, when, how long")
         try:
             return _of_fields({name: text for name, text in match.groupdict().items() if text is not None})
         except BadValue as problem:
@@ -147,7 +101,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The plan of a cell: its faults, in the order of time. Without any, the servers are left alone."""
+    """The plan of a cell: its faults, in the order of time. Without any, all is left alone."""
 
     faults: tuple[Fault, ...] = ()
 
@@ -174,7 +128,7 @@ class Faults:
             except BadValue as problem:
                 at = (place, *problem.at) if isinstance(value, list | tuple) else problem.at
                 raise BadValue(problem.message, hint=problem.hint, at=at) from None
-        ordered = sorted(found, key=lambda fault: (fault.at_ns, fault.target, fault.do))
+        ordered = sorted(found, key=lambda fault: (fault.at_ns, fault.target, fault.name))
         _require_apart(ordered)
         return cls(tuple(ordered))
 
@@ -185,7 +139,7 @@ class Faults:
 
     @property
     def names(self) -> list[str]:
-        """What is done to which server, each once."""
+        """What is done to what, each once."""
         return list(dict.fromkeys(fault.name for fault in self.faults))
 
     @property
@@ -212,97 +166,108 @@ def merged_texts(texts: Iterable[str]) -> list[str]:
     return [*([_NOTHING] if _NOTHING in given else []), *([together] if together else [])]
 
 
-_KEYS = ("at", "do", "target", "for", "data")
+_KEYS = ("at", "do", "target", "for")
 
 
 def _of_fields(fields: Mapping[str, Any]) -> Fault:
-    for name in fields:
-        if name not in _KEYS:
-            raise BadValue(f"a fault has no field {shown(name)}", hint=suggestion(name, _KEYS), at=(name,))
     for name in ("do", "target", "at"):
         if name not in fields:
             raise BadValue(f"a fault needs {name}", hint="for example {at: 1s, do: kill, target: 'redis[0]'}")
-    do, data = _do(fields)
-    kind = KINDS[do]
-    on, server = _reading("target", fields, _target)
+    do, given = _do(fields["do"])
+    on, index = _reading("target", fields, _target)
+    kind = kind_of(do, on)
+    for name in fields:
+        if name not in _KEYS and name not in kind.parameters:
+            hint = suggestion(name, (*_KEYS, *kind.parameters))
+            raise BadValue(f"a fault {do} has no field {shown(name)}", hint=hint, at=(name,))
+        if name in kind.parameters and name in given:
+            raise BadValue(f"{name} is given twice", hint="keep one of them", at=(name,))
     if on not in kind.targets:
         suited = " or ".join(f"{one.value}[0]" for one in kind.targets)
         raise BadValue(f"{do} is not for {on.value}", hint=f"it is for {suited}", at=("target",))
     at_ns = _reading("at", fields, parse_duration)
-    return Fault(at_ns, do, on, server, _length(do, kind, fields), _data(do, kind, on, data))
+    values = {**given, **{name: value for name, value in fields.items() if name in kind.parameters}}
+    arguments = _arguments(do, kind, on, values)
+    return Fault(at_ns, do, on, index, _length(do, on, kind, fields), arguments)
 
 
-def _reading(name: str, fields: Mapping[str, Any], parse: Any) -> Any:  # noqa: ANN401 - a parser of any field
+def _reading(name: str, fields: Mapping[str, Any], parse: Callable[[object], T]) -> T:
     try:
         return parse(fields[name])
     except BadValue as problem:
         raise BadValue(f"{name}: {problem.message}", hint=problem.hint, at=(name,)) from None
 
 
-def _do(fields: Mapping[str, Any]) -> tuple[str, object]:
-    """The name of the kind, and the value of `data` in its parentheses or in a field of its own."""
-    value = fields["do"]
+def _do(value: object) -> tuple[str, dict[str, str]]:
+    """The name of the kind, and the arguments in its parentheses."""
+    known = f"known: {', '.join(KINDS)}"
     if not isinstance(value, str):
-        raise BadValue(f"{shown(value)} is not a kind of fault", hint=f"known: {', '.join(KINDS)}", at=("do",))
-    call = _reading("do", fields, parse_call)
+        raise BadValue(f"{shown(value)} is not a kind of fault", hint=known, at=("do",))
+    call = _reading("do", {"do": value}, lambda text: parse_call(str(text)))
     if call.name not in KINDS:
         near = nearest(call.name, KINDS)
-        hint = f"did you mean {near}?" if near else f"known: {', '.join(KINDS)}"
+        hint = f"did you mean {near}?" if near else known
         raise BadValue(f"{shown(call.name)} is not a kind of fault", hint=hint, at=("do",))
-    others = [*call.positional, *(name for name in call.named if name != "data")]
-    if others:
-        raise BadValue(f"{call.name} has no argument {shown(others[0])}", hint="use restart(data=lose)", at=("do",))
-    if "data" in fields and "data" in call.named:
-        raise BadValue("data is given twice", hint="keep one of them", at=("data",))
-    return call.name, call.named.get("data", fields.get("data"))
+    parameters = KINDS[call.name].parameters
+    for name in (*call.positional, *call.named):
+        if name not in parameters or name in call.positional:
+            named = f"use {call.name}({next(iter(parameters))}=...)" if parameters else f"write {call.name} alone"
+            raise BadValue(f"{call.name} has no argument {shown(name)}", hint=named, at=("do",))
+    return call.name, call.named
 
 
-def _target(value: object) -> tuple[ServerKind, int]:
+def _target(value: object) -> tuple[Target, int]:
     match = _TARGET.fullmatch(value.strip()) if isinstance(value, str) else None
-    kinds = {kind.value: kind for kind in ServerKind}
-    if match is None:
-        raise BadValue(f"{shown(value)} is not a server", hint="use for example redis[0] or postgres")
-    if match["kind"] not in kinds:
-        near = nearest(match["kind"], kinds)
-        hint = f"did you mean {near}[0]?" if near else "faults are for redis[0], redis[1] and so on, or postgres"
-        raise BadValue(f"{shown(value)} is not a server", hint=hint)
-    return kinds[match["kind"]], parse_count(match["index"] or "0", lowest=0, highest=MOST_SERVERS)
+    kinds = {kind.value: kind for kind in Target}
+    if match is None or match["kind"] not in kinds:
+        near = nearest(match["kind"], kinds) if match else None
+        hint = f"did you mean {near}[0]?" if near else "use redis[0], redis[1] and so on, postgres, or client[0]"
+        raise BadValue(f"{shown(value)} is not a target", hint=hint)
+    return kinds[match["kind"]], parse_count(match["index"] or "0", lowest=0, highest=HIGHEST_INDEX)
 
 
-def _length(do: str, kind: Kind, fields: Mapping[str, Any]) -> int | None:
+def _length(do: str, on: Target, kind: Kind, fields: Mapping[str, Any]) -> int | None:
     if "for" not in fields:
         if kind.lasting is Lasting.GIVEN:
-            raise BadValue(f"{do} needs a length", hint=f"for example: {do} redis[0] at 1s for 500ms")
-        return None if kind.lasting is Lasting.TO_THE_END else 0
+            raise BadValue(f"{do} needs a length", hint=f"for example: {do} {on.value}[0] at 1s for 500ms")
+        return _USUAL_NS[kind.lasting]
     if kind.lasting is Lasting.MOMENT:
         raise BadValue(f"{do} happens at one moment", hint="leave for out", at=("for",))
-    length_ns: int = _reading("for", fields, parse_duration)
+    length_ns = _reading("for", fields, parse_duration)
     if length_ns == 0 and kind.lasting is not Lasting.AT_ONCE:
         raise BadValue(f"for: a {do} of 0 does nothing", hint="use for example 500ms", at=("for",))
     return length_ns
 
 
-def _data(do: str, kind: Kind, on: ServerKind, value: object) -> str | None:
-    if value is None:
-        return kind.data[0] if kind.data else None
-    if not kind.data:
-        raise BadValue(f"{do} has no argument data", hint="restart(data=lose) has one", at=("data",))
-    if value not in kind.data:
-        hint = suggestion(str(value), kind.data)
-        raise BadValue(f"data: {shown(value)} is not one of {', '.join(kind.data)}", hint=hint, at=("data",))
-    if value == "lose" and on is ServerKind.POSTGRES:
-        raise BadValue("a Postgres that is started again has its data", hint="leave data out", at=("data",))
-    return str(value)
+def _arguments(do: str, kind: Kind, on: Target, values: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
+    """The values of the arguments that are off their defaults, in the order of the kind."""
+    found = []
+    for name, parameter in kind.parameters.items():
+        if name not in values:
+            if parameter.needed:
+                raise BadValue(f"{do} needs {name}", hint=f"for example {_EXAMPLES[name]} {on.value}[0] at 1s for 500ms")
+            continue
+        value = _reading(name, values, parameter.parse)
+        if (value, on) == ("lose", Target.POSTGRES):
+            raise BadValue("a Postgres that is started again has its data", hint="leave data out", at=("data",))
+        if value != parameter.default:
+            found.append((name, value))
+    return tuple(found)
+
+
+_EXAMPLES = {"by": "delay(by=20ms)", "bytes_per_s": "throttle(bytes_per_s=10000)"}
 
 
 def _require_apart(ordered: list[Fault]) -> None:
     """Raise BadValue for two faults of one server at the same time: the second would meet a server that is gone."""
-    busy: dict[tuple[ServerKind, int], Fault] = {}
+    busy: dict[str, Fault] = {}
     for fault in ordered:
-        before = busy.get((fault.on, fault.server))
+        if fault.kind.by_core:
+            continue
+        before = busy.get(fault.target)
         if before is not None and (before.until_ns is None or fault.at_ns < before.until_ns):
             hint = "let the earlier one end first, or take another server"
             raise BadValue(f"{fault.text} begins while {before.text} lasts", hint=hint)
         if before is not None and fault.at_ns == before.at_ns:
             raise BadValue(f"{fault.text} and {before.text} begin together", hint="let one begin later")
-        busy[fault.on, fault.server] = fault
+        busy[fault.target] = fault

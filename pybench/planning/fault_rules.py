@@ -5,16 +5,17 @@ Promises: pure functions of a cell and its matrix.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pybench.matrix.durations import format_duration
-from pybench.matrix.faults import Does
+from pybench.matrix.fault_kinds import Does, Target
 from pybench.numbers import plural
 from pybench.planning.needs import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pybench.core_specs import FaultSpec
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
     from pybench.matrix.faults import Fault
@@ -28,8 +29,8 @@ def kinds_of_servers(cell: Cell, matrix: Matrix) -> list[ServerKind]:
 
 def place_of(fault: Fault, kinds: Sequence[ServerKind]) -> int | None:
     """The place of the fault's server among servers of these `kinds`; None where there is no such server."""
-    alike = [place for place, kind in enumerate(kinds) if kind is fault.on]
-    return alike[fault.server] if fault.server < len(alike) else None
+    alike = [place for place, kind in enumerate(kinds) if kind is fault.on.server_kind]
+    return alike[fault.index] if fault.index < len(alike) else None
 
 
 def servers_that_end(cell: Cell, matrix: Matrix) -> set[int]:
@@ -37,6 +38,37 @@ def servers_that_end(cell: Cell, matrix: Matrix) -> set[int]:
     kinds = kinds_of_servers(cell, matrix) if cell.faults else []
     places = (place_of(fault, kinds) for fault in cell.faults.faults if fault.kind.does is Does.ENDS)
     return {place for place in places if place is not None}
+
+
+def of_core(cell: Cell, kinds: Sequence[ServerKind], window_ns: int) -> list[FaultSpec]:
+    """The faults of `cell` that the core carries out, in its form, in a window of this length."""
+    return [
+        cast(
+            "FaultSpec",
+            {
+                "at_ns": fault.at_ns,
+                "for_ns": window_ns - fault.at_ns if fault.for_ns is None else fault.for_ns,
+                "do": fault.do,
+                "server": place_of(fault, kinds),
+                "client": fault.index if fault.on is Target.CLIENT else None,
+                **{_IN_CORE.get(name, name): value for name, value in fault.arguments},
+            },
+        )
+        for fault in cell.faults.faults
+        if fault.kind.by_core
+    ]
+
+
+def periods_of(cell: Cell, window_ns: int) -> list[tuple[int, int]]:
+    """When the faults of servers are planned, from the opening of the window."""
+    return [
+        (fault.at_ns, min(window_ns if fault.until_ns is None else fault.until_ns, window_ns))
+        for fault in cell.faults.faults
+        if not fault.kind.by_core
+    ]
+
+
+_IN_CORE = {"by": "by_ns"}
 
 
 def why_no_faults(cell: Cell, matrix: Matrix) -> str | None:
@@ -49,16 +81,26 @@ def why_no_faults(cell: Cell, matrix: Matrix) -> str | None:
     given = [matrix.backends[part.group.backend].is_given for part in parts_of(cell) for _ in range(part.servers)]
     for fault in cell.faults.faults:
         place = place_of(fault, kinds)
-        if place is None:
-            count = kinds.count(fault.on)
-            has = plural(count, f"{fault.on.label} server") if count else f"no {fault.on.label} server"
-            last = f"; the last one is {fault.on.value}[{count - 1}]" if count else "; drop this fault"
-            return f"{fault.text}: the cell has {has}{last}"
-        if given[place]:
+        if place is None and (missing := _missing(fault, cell, kinds)):
+            return f"{fault.text}: {missing}"
+        if place is not None and given[place] and not fault.kind.by_core:
             return f"{fault.text}: pybench harms only servers that it started; let pybench start them, or drop faults"
         if reason := _beyond(fault, window_ns):
             return f"{fault.text}: {reason}"
     return None
+
+
+def _missing(fault: Fault, cell: Cell, kinds: Sequence[ServerKind]) -> str | None:
+    """Why `cell` has nothing that the fault can be done to."""
+    kind = fault.on.server_kind
+    if kind is None:
+        last = f"client[{cell.concurrency - 1}]"
+        has = plural(cell.concurrency, "client")
+        return f"the cell has {has}; the last one is {last}" if fault.index >= cell.concurrency else None
+    count = kinds.count(kind)
+    if not count:
+        return f"the cell has no {kind.label} server; drop this fault"
+    return f"the cell has {plural(count, f'{kind.label} server')}; the last one is {fault.on.value}[{count - 1}]"
 
 
 def _beyond(fault: Fault, window_ns: int) -> str | None:

@@ -1,6 +1,5 @@
 """What became of the faults of a trial: the rows of `faults.parquet`, and the figures before, during and after them.
 
-Figures come from the steps of the time line. A step that is only partly within a fault belongs to none of the three.
 Promises: a figure that is not available is None.
 """
 
@@ -12,15 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pybench.analysis import histograms, stats
 from pybench.records.parts import STEP_NS, step_ns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pybench.analysis.outcome import Outcome
-    from pybench.matrix.faults import Fault
+    from pybench.matrix.faults import Fault, Faults
 
-FIGURES = ("unavailable_ms", "grants_before_per_s", "grants_during_per_s", "grants_after_per_s")
+PERIODS = ("before", "during", "after")
+QS = {"p50": 0.5, "p99": 0.99}
+RATES = tuple(f"grants_{period}_per_s" for period in PERIODS)
+QUANTILES = {f"acquire_{name}_{period}_us": (period, q) for name, q in QS.items() for period in PERIODS}
+FIGURES = ("unavailable_ms", *RATES, *QUANTILES, "orphans", "time_to_free_ms", "time_to_know_ms")
+"""The columns of a trial about its faults."""
+NEVER = "the trial ended before"
 
 
 @dataclass(slots=True)
@@ -55,33 +61,58 @@ def fault_rows(carried: Sequence[Carried], opened_ns: int) -> list[dict[str, Any
     ]
 
 
-def fault_columns(carried: Sequence[Carried], result: Outcome) -> dict[str, float | None]:
-    """The columns of a trial about its faults, as they were really carried out."""
-    none: dict[str, float | None] = dict.fromkeys(FIGURES)
-    opened_ns = result.totals.get("window_start_ns", 0)
-    spans = [
-        (one.from_ns - opened_ns, (one.until_ns or one.from_ns) - opened_ns)
-        for one in carried
-        if one.from_ns is not None
+def fault_columns(faults: Faults, carried: Sequence[Carried], result: Outcome) -> dict[str, float | None]:
+    """The columns of a trial about its `faults`, as they were really carried out."""
+    columns: dict[str, float | None] = dict.fromkeys(FIGURES)
+    if not carried:
+        return columns
+    for period in result.periods:
+        length_s, name = period["length_ns"] / 1e9, period["period"]
+        columns[f"grants_{name}_per_s"] = period["grants"] / length_s if length_s else None
+        buckets = histograms.merged([period["hdr"]])
+        for part, q in QS.items():
+            quantile_ns = stats.quantile(*buckets, q)
+            columns[f"acquire_{part}_{name}_us"] = None if quantile_ns is None else quantile_ns / 1e3
+    columns["unavailable_ms"] = _unavailable_ms(carried, result)
+    done = result.faults
+    if done is not None and any(fault.do == "crash" for fault in faults.faults):
+        columns["orphans"] = done["orphans"]
+        columns["time_to_free_ms"] = _longest_ms(done["time_to_free_ns"])
+    if done is not None:
+        columns["time_to_know_ms"] = _longest_ms(done["time_to_know_ns"])
+    return columns
+
+
+def of_core(faults: Faults, result: Outcome) -> list[Carried]:
+    """What became of those `faults` that the core carries out."""
+    planned = [fault for fault in faults.faults if fault.kind.by_core]
+    spans = [] if result.faults is None else result.faults["spans"]
+    opened_ns = result.totals["window_start_ns"]
+    return [
+        Carried(
+            fault,
+            None if begin is None else opened_ns + begin,
+            None if end is None else opened_ns + end,
+            NEVER if begin is None else None,
+        )
+        for fault, (begin, end) in zip(planned, spans, strict=True)
     ]
+
+
+def _longest_ms(times_ns: Sequence[int]) -> float | None:
+    return max(times_ns) / 1e6 if times_ns else None
+
+
+def _unavailable_ms(carried: Sequence[Carried], result: Outcome) -> float | None:
+    begins = [one.from_ns - result.totals["window_start_ns"] for one in carried if one.from_ns is not None]
     starts_ns = result.timeline.get("start_ns", np.zeros(0)).astype(np.int64)
-    if not spans or not len(starts_ns):
-        return none
+    if not begins or not len(starts_ns):
+        return None
     length_ns = step_ns(starts_ns, STEP_NS)
-    whole = starts_ns + length_ns <= result.totals["window_ns"]
-    starts_ns, grants = starts_ns[whole], result.timeline["grants"].astype(np.int64)[whole]
     ends_ns = starts_ns + length_ns
-    first_ns, last_ns = min(begin for begin, _ in spans), max(end for _, end in spans)
-    within = np.zeros(len(starts_ns), dtype=bool)
-    for begin_ns, end_ns in spans:
-        within |= (starts_ns >= begin_ns) & (ends_ns <= end_ns)
-    parts = {"before": ends_ns <= first_ns, "during": within, "after": starts_ns >= last_ns}
-    rates = {f"grants_{name}_per_s": _rate(grants[chosen], length_ns) for name, chosen in parts.items()}
-    return none | rates | {"unavailable_ms": _longest_gap(grants, ends_ns > first_ns) * length_ns / 1e6}
-
-
-def _rate(grants: NDArray[np.int64], length_ns: int) -> float | None:
-    return float(grants.sum()) / (len(grants) * length_ns / 1e9) if len(grants) else None
+    whole = ends_ns <= result.totals["window_ns"]
+    grants = result.timeline["grants"].astype(np.int64)
+    return _longest_gap(grants[whole], (ends_ns > min(begins))[whole]) * length_ns / 1e6
 
 
 def _longest_gap(grants: NDArray[np.int64], counts: NDArray[np.bool_]) -> int:

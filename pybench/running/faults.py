@@ -1,4 +1,4 @@
-"""Carries out the faults of a trial at their times, and makes all servers healthy again.
+"""Carries out the faults of servers of a trial at their times, and makes all servers healthy again.
 
 Each fault has a thread of its own, which waits for its moment by the clock of the core: a fault that takes long delays
 no other. The loop of the trial runs without the GIL, so these threads take nothing from it.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pybench.errors import ServerError
 from pybench.matrix.durations import S
 from pybench.planning.fault_rules import kinds_of_servers, place_of
-from pybench.records.fault_rows import Carried
+from pybench.records.fault_rows import NEVER, Carried
 from pybench.servers import Server, harm
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.002
 """How often a trial is asked whether its window is open."""
-NEVER = "the trial ended before"
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ class FaultThreads:
         kinds = kinds_of_servers(cell, matrix)
         self._over = threading.Event()
         self._tasks: list[_Task] = []
-        for fault in cell.faults.faults:
+        for fault in (one for one in cell.faults.faults if not one.kind.by_core):
             place = place_of(fault, kinds)
             assert place is not None, "the plan refuses faults of servers that a cell does not have"
             self._tasks.append(_Task(Carried(fault), _harm(fault, sides[place], pool)))
@@ -122,7 +121,7 @@ def _harm(fault: Fault, side: Side, pool: ServerPool) -> harm.Harm:
         case "kill":
             return harm.Kill(pool, server)
         case "restart":
-            return harm.Restart(pool, server, keeps_data=fault.data != "lose")
+            return harm.Restart(pool, server, keeps_data=not fault.loses_data)
         case "pause":
             return harm.Pause(pool, server)
         case "client-kill":

@@ -34,7 +34,8 @@ from pybench.running.aftermath import (
     refusals,
     step_of_clock,
 )
-from pybench.running.faults import Carried, FaultThreads
+from pybench.records.fault_rows import Carried, of_core
+from pybench.running.faults import FaultThreads
 from pybench.running.machine_sampler import watched
 from pybench.running.trial_servers import DatabaseSpent, Side, Spent, sides_of
 from pybench.running.watch import Slot
@@ -205,7 +206,7 @@ class Observer:
             self._note_disturbances(slot, result, sides)
         else:
             self._clear_if_possible(sides)
-        return Measured(result, started_at, wall_s, spent, trouble, left_over, machine.series, shares_core, carried)
+        return Measured(result, started_at, wall_s, spent, trouble, left_over, machine.series, shares_core, [*carried, *of_core(slot.cell.faults, result)])
 
     @contextmanager
     def _healed(self, faults: FaultThreads, trial: _core.Trial) -> Iterator[list[Carried]]:

@@ -147,7 +147,7 @@ def _harmed(view: View) -> Iterator[Caution]:
     names = list(dict.fromkeys(servers_of(cell.row).removeprefix("under ") for cell in harmed))
     yield Caution(
         "Faults",
-        f"In {len(harmed)} of {plural(len(view.cells), 'cell')} pybench harmed the servers on purpose: "
+        f"In {len(harmed)} of {plural(len(view.cells), 'cell')} these faults were caused on purpose: "
         f"{listed(names)} Broken connections, lost replies and errors are expected there, and a lock is "
         "blamed only for what it promises under these faults.",
     )

@@ -1,27 +1,35 @@
-"""The faults of a run: what was done to servers, and the grants before, during and after."""
+"""The faults of a run: what was done, and the figures before, during and after."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pybench.columns import COLUMNS
 from pybench.matrix.faults import recorded_faults
 from pybench.numbers import missing, plural
-from pybench.records.fault_rows import FIGURES, intervals_s
+from pybench.records.fault_rows import PERIODS, QUANTILES, RATES, intervals_s
 from pybench.report.charts.grid import cell_table, datum
 from pybench.report.html import fill
 from pybench.report.section import DataTable, Datum, Section
 from pybench.report.view import CellView, View
 
-TITLES = ("longest time without a grant", "grants/s before", "grants/s during", "grants/s after", "carried out")
+TITLES = {
+    "unavailable_ms": "longest time without a grant",
+    **{name: f"grants/s {period}" for name, period in zip(RATES, PERIODS, strict=True)},
+    **{name: f"{name.split('_')[1]} {period}" for name, (period, _) in QUANTILES.items()},
+    "time_to_free_ms": "time to free",
+    "time_to_know_ms": "time to know",
+}
 SHOWN_ROWS = 40
 """A table with more rows is folded up."""
 COLOUR = "var(--unsafe)"
 OPACITY = 0.14
 NOTE = (
-    "All figures are medians over trials, from whole steps of 100 ms; the longest time without a grant is the longest of "
-    "all trials. During is within faults, and n/a where no step lies wholly within one. The time line shades the faults."
+    "During: while a fault was planned to last. After: later, while none lasts. Figures are medians over trials; the "
+    "longest time without a grant, in steps of 100 ms, and the times to free and to know are the longest of all trials. "
+    "Time to free: from the crash of a holder to the next grant of its key. Time to know: from the end of a lease until "
+    "its holder noticed. Over time shows the faults as they were carried out."
 )
 
 
@@ -32,13 +40,13 @@ def render(view: View) -> Section | None:
         return None
     plans = dict.fromkeys(str(cell.row["faults"]) for cell in view.cells if has_faults(cell))
     shown = f"{next(iter(plans))}." if len(plans) == 1 else f"{plural(len(plans), 'plan')} of faults."
-    lede = f"While the window was open, pybench harmed the servers on purpose: {shown}"
+    lede = f"While the window was open, these faults were caused on purpose: {shown}"
     html = fill("faults.html", lede=lede, table=table, shown=SHOWN_ROWS, note=NOTE)
     return Section("faults", "Faults", html)
 
 
 def has_faults(cell: CellView) -> bool:
-    """Whether servers of `cell` were harmed on purpose."""
+    """Whether faults were planned for `cell`."""
     return bool(recorded_faults(cell.row.get("faults")))
 
 
@@ -47,15 +55,17 @@ def figures_table(view: View) -> DataTable | None:
     if not any(has_faults(cell) for cell in view.cells):
         return None
     done = _carried_out(view)
+    # Short trials have no p99, and only crashes and lost leases have times to free and to know.
+    names = [name for name in TITLES if any(cell.number(name) is not None for cell in view.cells)]
 
     def figures(cell: CellView) -> list[Datum] | None:
         if not has_faults(cell):
             return None
-        shown = [datum(cell.number(name), COLUMNS[name].format.text) for name in FIGURES]
+        shown = [datum(cell.number(name), COLUMNS[name].format.text) for name in names]
         carried, planned = done.get(cell.id, (0, 0))
         return [*shown, Datum(f"{carried} of {planned}", float(carried))]
 
-    return cell_table(view, "Figures before, during and after the faults", TITLES, figures)
+    return cell_table(view, "Figures before, during and after the faults", [*(TITLES[name] for name in names), "carried out"], figures)
 
 
 def _carried_out(view: View) -> dict[str, tuple[int, int]]:
@@ -69,7 +79,7 @@ def _carried_out(view: View) -> dict[str, tuple[int, int]]:
 
 def failed(view: View) -> list[str]:
     """The errors of faults that could not be carried out, each once."""
-    errors = view.run.faults["error"] if len(view.run.faults) else []
+    errors: list[Any] = list(view.run.faults["error"]) if len(view.run.faults) else []
     return list(dict.fromkeys(str(error) for error in errors if not missing(error)))
 
 
@@ -78,9 +88,8 @@ def spans(view: View, cells: Iterable[CellView]) -> list[tuple[float, float, str
     faults = view.run.faults
     ids = {cell.id for cell in cells}
     widest: dict[tuple[str, int], tuple[float, float, str]] = {}
-    rows: list[Mapping[Any, Any]] = faults[faults["cell"].isin(ids)].to_dict("records") if len(faults) else []
-    for row in rows:
-        plain = {name: None if missing(value) else value for name, value in row.items()}
+    for row in faults[faults["cell"].isin(ids)].to_dict("records") if len(faults) else ():
+        plain = {str(name): None if missing(value) else value for name, value in row.items()}
         for begin, end, name in intervals_s([plain]):
             key = name, int(row["fault"])
             before = widest.get(key, (begin, end, name))

@@ -29,7 +29,7 @@ POINTS = 40_000
 FAINT = 0.25
 GRANTS_HEIGHT = 180
 BELOW = " Below, over the same time, what servers and machine did, sampled ten times a second: medians over trials."
-SHADED = " Shaded is the time in which servers were harmed on purpose."
+SHADED = " Shaded: faults that were caused on purpose."
 MEDIANS = (
     "A thick line is the median over the trials of a lock. Point at a line, or at a name in the legend, to highlight "
     "the trials of that lock."
