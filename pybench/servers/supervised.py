@@ -114,18 +114,19 @@ class Supervised:
         return None if status is None else f"ended with its keeper, which {_told(status)}"
 
     def signal_all(self, number: signal.Signals) -> None:
-        """Send a signal to all processes of the server, the first one first. One that has ended meanwhile is left out.
+        """Send a signal to all processes of the server. One that has ended meanwhile is left out.
 
-        The first process of a stopped database can make no others, so none is missed.
+        The first process is stopped before the others are listed, since it could make more of them; when it is killed,
+        they are listed before, since they are then no longer known by it.
         """
-        try:
+        with contextlib.suppress(psutil.Error):
             first = psutil.Process(self.pid)
-            first.send_signal(number)
-            for other in first.children(recursive=True):
+            if number is signal.SIGSTOP:
+                first.send_signal(number)
+            others = first.children(recursive=True)
+            for one in (*others, first):
                 with contextlib.suppress(psutil.Error):
-                    other.send_signal(number)
-        except psutil.Error:
-            return
+                    one.send_signal(number)
 
     def signal_first(self, number: signal.Signals) -> None:
         """Send a signal to the first process of the server."""
@@ -134,7 +135,7 @@ class Supervised:
 
     def kill(self) -> None:
         """End all its processes by SIGKILL. The folder stays, and `start_again` starts it there."""
-        # Stopped first: the first process of a killed database leaves children, which are no longer found by it.
+        # A database whose first process runs on would react to the end of the others.
         self.signal_all(signal.SIGSTOP)
         self.signal_all(signal.SIGKILL)
         self.await_end()
