@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.evidence import LEAST_CONTENDED
 from pybench.analysis.terms import Terms
-from pybench.matrix.faults import recorded_faults
 from pybench.analysis.verdicts import Judgement, Verdict, judge, promise_broken
+from pybench.matrix.faults import recorded_faults
 from pybench.strategies import arguments_text
 
 if TYPE_CHECKING:

@@ -150,4 +150,3 @@ KINDS: Mapping[str, Kind] = {
 def kind_of(do: str, target: Target) -> Kind:
     """The kind of the fault `do` of `target`."""
     return PAUSED_CLIENT if (do, target) == ("pause", Target.CLIENT) else KINDS[do]
-

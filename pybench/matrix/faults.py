@@ -2,7 +2,7 @@
 
     kill redis[0] at 1s for 500ms, delay(by=20ms) redis[2] at 3s for 200ms, crash client[0] at 4s
 
-`at` counts from the opening of the window. `for` is how long a fault lasts; many may do without it, and last to the end.
+`at` counts from the opening of the window. `for` is how long a fault lasts; without it, many last to the end.
 `redis[0]` is the first Redis server of the lock, by the lock's own numbering; for a fault of connections it means the
 connections of all clients to that server, and `client[0]` those of that client to all servers.
 
@@ -245,7 +245,9 @@ def _arguments(do: str, kind: Kind, on: Target, values: Mapping[str, Any]) -> tu
     for name, parameter in kind.parameters.items():
         if name not in values:
             if parameter.needed:
-                raise BadValue(f"{do} needs {name}", hint=f"for example {_EXAMPLES[name]} {on.value}[0] at 1s for 500ms")
+                raise BadValue(
+                    f"{do} needs {name}", hint=f"for example {_EXAMPLES[name]} {on.value}[0] at 1s for 500ms"
+                )
             continue
         value = _reading(name, values, parameter.parse)
         if (value, on) == ("lose", Target.POSTGRES):

@@ -104,7 +104,8 @@ def trial_record(
     clients. `final_values` has the final value of each row. `left_over_keys` is the number of keys left after all
     releases, and `shares_core` says whether a given server ran on the core of a load thread; both are None where
     unknown. `round_trip_us`, the time of one idle call, gives the efficiency. Of `trouble` the record keeps the text,
-    and the violations that count in spite of it. `watched` are samples of the servers and of this machine, `carried` what became of the faults.
+    and the violations that count in spite of it. `watched` are samples of the servers and of this machine,
+    `carried` what became of the faults.
     """
     totals, findings = counted(result.totals, result.violations, trouble)
     effects = _effects(result, strategy.judged_by, final_values)

@@ -29,8 +29,11 @@ RENAMED = {
 }
 """Columns of `trials.parquet` under schema 1, and their names now."""
 ADDED: Mapping[str, Any] = {
-    **{"rtt": "0", "rtt_ms": 0.0, "stages": NO_STAGES.text},
-    **{"mode": MEASURE.text, "faults": NO_FAULTS.text},
+    "rtt": "0",
+    "rtt_ms": 0.0,
+    "stages": NO_STAGES.text,
+    "mode": MEASURE.text,
+    "faults": NO_FAULTS.text,
 }
 """Columns since schema 3, 4, 5 and 6, with their values in older records."""
 _RENAMED_PHASES = {"lag": "send_delay"}

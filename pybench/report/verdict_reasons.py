@@ -113,7 +113,7 @@ def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
     if promises_nothing(row):
         return f"{judgement.reason}; this lock promises no exclusion, so overlaps break no promise"
     if forgetful := terms_of(trials).under.forgetful:
-        return f"{judgement.reason}; {forgetful} came back without its data, and then no such lock promises exclusion"
+        return f"{judgement.reason}; {forgetful} came back without its data, so this breaks no promise"
     if totals["lease_overruns"]:
         return f"{judgement.reason}; work outlived the ttl, which is not a fault of the lock"
     return f"{judgement.reason}; the lock does not promise to prevent this"

@@ -25,6 +25,7 @@ from pybench.planning.fault_rules import servers_that_end
 from pybench.planning.needs import CallConditions, Part, call_conditions_of, largest, parts_of, servers_in
 from pybench.planning.network import added_ns
 from pybench.planning.trial_spec import recording_spec, trial_seed, trial_spec
+from pybench.records.fault_rows import Carried, of_core
 from pybench.running.aftermath import (
     all_is_released,
     cleared,
@@ -34,7 +35,6 @@ from pybench.running.aftermath import (
     refusals,
     step_of_clock,
 )
-from pybench.records.fault_rows import Carried, of_core
 from pybench.running.faults import FaultThreads
 from pybench.running.machine_sampler import watched
 from pybench.running.trial_servers import DatabaseSpent, Side, Spent, sides_of
@@ -206,7 +206,17 @@ class Observer:
             self._note_disturbances(slot, result, sides)
         else:
             self._clear_if_possible(sides)
-        return Measured(result, started_at, wall_s, spent, trouble, left_over, machine.series, shares_core, [*carried, *of_core(slot.cell.faults, result)])
+        return Measured(
+            result,
+            started_at,
+            wall_s,
+            spent,
+            trouble,
+            left_over,
+            machine.series,
+            shares_core,
+            [*carried, *of_core(slot.cell.faults, result)],
+        )
 
     @contextmanager
     def _healed(self, faults: FaultThreads, trial: _core.Trial) -> Iterator[list[Carried]]:
@@ -226,9 +236,7 @@ class Observer:
         """The servers of a new trial of `cell`. Its keys begin with `key_prefix` from now on."""
         self.trials_begun += 1
         ending = servers_that_end(cell, self.matrix)
-        return sides_of(
-            cell, servers, self.matrix.backends, run_id=self.run_id, trial=self.trials_begun, ending=ending
-        )
+        return sides_of(cell, servers, self.matrix.backends, run_id=self.run_id, trial=self.trials_begun, ending=ending)
 
     @property
     def key_prefix(self) -> str:

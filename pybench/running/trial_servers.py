@@ -128,9 +128,7 @@ def sides_of(
     return [
         RedisSide(server, f"pybench:{run_id}:{trial}:", keys_may_go=keys_may_go, ends=place in ending)
         if isinstance(server, Server)
-        else PostgresSide(
-            server, cell, backends[parts_of_place(cell.backend)[-1]], run_id, trial, ends=place in ending
-        )
+        else PostgresSide(server, cell, backends[parts_of_place(cell.backend)[-1]], run_id, trial, ends=place in ending)
         for place, server in enumerate(servers)
     ]
 

@@ -38,20 +38,22 @@ def pool() -> Iterator[ServerPool]:
 
 
 @pytest.fixture
-def redis(pool: ServerPool) -> Server:
+def redis(pool: ServerPool) -> Iterator[Server]:
     [server] = pool.redis(REDIS)
     with server.conversation() as conversation:
         conversation.ask("SET", "held", "token", "PX", "600000")
-    return server
+    yield server
+    harm.Pause(pool, server).end()  # A failed test must not stop the next one.
 
 
 @pytest.fixture
-def postgres(pool: ServerPool) -> PostgresServer:
+def postgres(pool: ServerPool) -> Iterator[PostgresServer]:
     server = pool.postgres(POSTGRES)
     with server.session() as session:
         session.execute(b"CREATE TABLE IF NOT EXISTS kept (value int)")
         session.execute(b"INSERT INTO kept VALUES (1)")
-    return server
+    yield server
+    harm.Pause(pool, server).end()
 
 
 def held(server: Server) -> object:
@@ -116,7 +118,7 @@ def test_a_redis_that_appends_to_a_file_keeps_its_data_when_killed(pool: ServerP
 def test_a_paused_redis_replies_to_nobody_until_it_goes_on(pool: ServerPool, redis: Server):
     pause = harm.Pause(pool, redis)
     pause.begin()
-    assert state(redis.pid or 0) == psutil.STATUS_STOPPED
+    wait_until(lambda: state(redis.pid or 0) == psutil.STATUS_STOPPED, "the server is stopped")
     with pytest.raises(ServerError), redis.conversation(seconds=0.05) as conversation:
         conversation.ask("PING")
     pause.end()
@@ -205,7 +207,7 @@ def test_a_mutex_whose_server_forgets_is_unsafe_and_breaks_no_promise(tmp_path: 
     assert (row["verdict"], row["promise_broken"], row["status"]) == ("UNSAFE", False, "complete")
     assert outcome.exit is Exit.OK
     require_carried_out(outcome.run, plan)
-    report = (tmp_path / "run")
+    report = tmp_path / "run"
     assert (report / "faults.parquet").exists()
 
 
@@ -290,7 +292,7 @@ def test_a_killed_pybench_leaves_no_stopped_server():
     assert killed.stdout is not None
     with killed.stdout:
         pid, folder = killed.stdout.readline().split()
-    assert state(int(pid)) == psutil.STATUS_STOPPED
+    wait_until(lambda: state(int(pid)) == psutil.STATUS_STOPPED, "the server is stopped")
     killed.kill()
     killed.wait()
     wait_until(lambda: not psutil.pid_exists(int(pid)) and not Path(folder).exists(), "the server has ended")

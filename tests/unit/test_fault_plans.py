@@ -80,7 +80,9 @@ def test_the_text_of_a_fault_reads_back_to_it(fault: Fault):
 
 
 def test_a_plan_is_in_the_order_of_time_and_one_text():
-    plan = Faults.parse([{"at": "1s", "do": "kill", "target": "redis[0]", "for": "500ms"}, "pause redis at 10ms for 5ms"])
+    plan = Faults.parse(
+        [{"at": "1s", "do": "kill", "target": "redis[0]", "for": "500ms"}, "pause redis at 10ms for 5ms"]
+    )
     assert plan.text == f"pause redis[0] at 10ms for 5ms, {KILL}"
     assert plan.names == ["pause redis[0]", "kill redis[0]"]
     assert Faults.parse("none") == NO_FAULTS
@@ -299,7 +301,11 @@ def test_the_figures_of_a_trial_are_those_of_its_faults_as_they_were():
     assert set(fault_columns(NO_FAULTS, [], result).values()) == {None}
     columns = fault_columns(Faults.parse(f"{KILL}, crash client[0] at 1s"), carried, result)
     assert columns["unavailable_ms"] == 200, "three empty steps came before the fault, and ended before it"
-    assert (columns["grants_before_per_s"], columns["grants_during_per_s"], columns["grants_after_per_s"]) == (40, None, None)
+    assert (columns["grants_before_per_s"], columns["grants_during_per_s"], columns["grants_after_per_s"]) == (
+        40,
+        None,
+        None,
+    )
     assert columns["acquire_p50_before_us"] == pytest.approx(200, rel=0.01)
     assert (columns["orphans"], columns["time_to_free_ms"], columns["time_to_know_ms"]) == (1, 9, None)
     assert fault_columns(Faults.parse(KILL), carried, result)["orphans"] is None, "nobody crashed"

@@ -65,7 +65,9 @@ def figures_table(view: View) -> DataTable | None:
         carried, planned = done.get(cell.id, (0, 0))
         return [*shown, Datum(f"{carried} of {planned}", float(carried))]
 
-    return cell_table(view, "Figures before, during and after the faults", [*(TITLES[name] for name in names), "carried out"], figures)
+    return cell_table(
+        view, "Figures before, during and after the faults", [*(TITLES[name] for name in names), "carried out"], figures
+    )
 
 
 def _carried_out(view: View) -> dict[str, tuple[int, int]]:
