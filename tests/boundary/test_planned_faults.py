@@ -143,18 +143,23 @@ def test_a_server_executes_what_a_lost_reply_answered(run, request, server, how)
 
 
 def test_a_crashed_holder_leaves_its_lock_to_the_end_of_the_lease(run):
-    # One of the two holds at any time.
+    # One of the two holds most of the time.
     both = [fault("crash", client=client, for_ms=0) for client in range(2)]
     hold = {"hold": fixed(150), "ttl_ms": 250, "keys": 1, "concurrency": 2, "warmup_ns": 50 * MS}
-    result = run(*both, **hold, reply_timeout_ns=1_000 * MS, duration_ns=900 * MS)
-    found, totals = outcome(result), result.totals
-    assert found["crashes"] == 2
-    # Between a release and the next grant nobody holds: then there is nothing to leave behind.
-    assert found["orphans"] == len(found["time_to_free_ns"]) <= 1
-    assert all(40 * MS < time for time in found["time_to_free_ns"])
-    assert totals["double_grants"] == totals["lease_overruns"] == 0
-    assert totals["unsettled"] >= 1
-    assert rates(result)["after"] > 0
+    for _ in range(5):
+        result = run(*both, **hold, reply_timeout_ns=1_000 * MS, duration_ns=900 * MS)
+        found, totals = outcome(result), result.totals
+        assert found["crashes"] == 2
+        assert found["orphans"] == len(found["time_to_free_ns"]) <= 1
+        assert totals["double_grants"] == totals["lease_overruns"] == 0
+        assert totals["unsettled"] >= 1
+        assert rates(result)["after"] > 0
+        # Between a release and the next grant nobody holds: then there is nothing to leave behind.
+        if found["orphans"]:
+            # 100 ms of the lease were left, or nearly that.
+            assert found["time_to_free_ns"][0] > 40 * MS
+            return
+    pytest.fail("nobody ever held the lock when both crashed")
 
 
 def test_the_session_of_a_crashed_client_ends_with_it(make_spec, postgres):
