@@ -21,9 +21,6 @@ mod subscriptions;
 use std::io;
 use std::os::fd::AsFd;
 
-use locks::{ConnectionKind, Key, Nanos};
-use wire::postgres::TERMINATE;
-
 use crate::faults::{LinkFault, Links};
 use crate::spec::{Address, TrialSpec};
 use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Transport};
@@ -35,6 +32,7 @@ pub(crate) use dialect::fits;
 use dialect::{Encoder, Target};
 pub(crate) use dialect::{Naming, Peers};
 pub(crate) use layout::Layout;
+use locks::{ConnectionKind, Key, Nanos};
 use opening::Stage;
 pub(crate) use poller::WAKE;
 use poller::{Interest, Poller};
@@ -369,16 +367,8 @@ impl Transport for Sockets {
         self.stage = Stage::Draining;
     }
 
-    /// Ends all sessions as the protocol asks. What the server does not accept at once is dropped, because the sockets
-    /// are closed next.
     fn leave(&mut self) {
-        for (index, connection) in (0..).zip(&mut self.connections) {
-            if connection.session.is_some() && connection.is_ready() {
-                connection.delay = None; // Nothing is under way any more.
-                connection.out.extend_from_slice(TERMINATE);
-                let _ = connection.write(&self.poller, index);
-            }
-        }
+        self.end_sessions();
     }
 }
 

@@ -166,7 +166,7 @@ impl<L: LockMachine> Clients<L> {
         } else {
             Nanos::ZERO
         };
-        to.recorder.crashed(left);
+        to.recorder.crashed(index, left);
         if matches!(doing, Doing::Idle | Doing::Pausing) {
             return;
         }

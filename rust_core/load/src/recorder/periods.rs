@@ -214,7 +214,10 @@ impl Recorder {
     }
 
     /// A client has crashed; it left a lock behind that nobody can release for `left`.
-    pub(crate) fn crashed(&mut self, left: Nanos) {
+    pub(crate) fn crashed(&mut self, client: u32, left: Nanos) {
+        if let Some(nodes) = &mut self.nodes {
+            nodes.forget(client);
+        }
         self.counters.orphan_ns = self.counters.orphan_ns.saturating_add(left.0);
         if let Some(periods) = &mut self.periods {
             periods.crashes += 1;
@@ -231,8 +234,10 @@ impl Recorder {
     /// The client whose grant began at `granted` was told at `now` that its lease has ended at `until`, or noticed it.
     #[inline]
     pub(crate) fn knew(&mut self, client: u32, granted: Nanos, until: Nanos, now: Nanos) {
-        if let Some(periods) = &mut self.periods {
-            let start = self.window.start;
+        let start = self.window.start;
+        if let Some(periods) = &mut self.periods
+            && now >= start
+        {
             periods.knew(client, granted.since(start), until.since(start), now.since(start));
         }
     }

@@ -1,4 +1,5 @@
-//! A network of pybench's own: the round-trip time that a trial adds between its clients and a server.
+//! A network of pybench's own: the round-trip time that a trial adds between its clients and a server, and what planned
+//! faults do to bytes on their way: see `disturbance`.
 //!
 //! What a connection writes enters a line, and leaves to the socket half a round trip later. What the socket has is
 //! read at once, enters the other line, and is parsed and stamped half a round trip later. A release is stamped before

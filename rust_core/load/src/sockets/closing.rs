@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use locks::{Key, Nanos};
-use wire::postgres::{self, LogInError};
+use wire::postgres::{self, LogInError, TERMINATE};
 
 use super::Sockets;
 use super::connection::{Awaited, State};
@@ -50,6 +50,18 @@ impl Sockets {
             error,
             answers_first,
         })
+    }
+
+    /// Ends all sessions as the protocol asks. What the server does not accept at once is dropped, because the sockets
+    /// are closed next.
+    pub(super) fn end_sessions(&mut self) {
+        for (index, connection) in (0..).zip(&mut self.connections) {
+            if connection.session.is_some() && connection.is_ready() {
+                connection.delay = None; // Nothing is under way any more.
+                connection.out.extend_from_slice(TERMINATE);
+                let _ = connection.write(&self.poller, index);
+            }
+        }
     }
 
     /// See `Transport::hang_up`.

@@ -40,7 +40,7 @@ const VANISHED_AFTER: Duration = Duration::from_secs(10);
 /// A command that was sent and has no reply yet. In 16 bytes, because each client has one or two of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
-    call: CallId,
+    pub(super) call: CallId,
     pub(crate) client: u32,
     doing: Doing,
     pub(crate) block: BlockKind,
@@ -101,7 +101,7 @@ pub(crate) struct Connection {
     /// How far `partial` has been scanned, if it is a reply of Redis.
     pub(crate) incomplete: IncompleteReply,
     pub(crate) out: Vec<u8>,
-    sent: usize,
+    pub(super) sent: usize,
     pub(crate) awaited: VecDeque<Awaited>,
     most_awaited: usize,
     /// Clients whose release is in `out` and has no time stamp yet.
@@ -111,7 +111,6 @@ pub(crate) struct Connection {
     unflushed: usize,
     interest: Interest,
     failures: u32,
-    /// A planned fault refuses to open it.
     pub(super) is_refused: bool,
     /// The delay of its bytes, once the trial has begun.
     pub(crate) delay: Option<Box<AddedDelay>>,
@@ -174,20 +173,6 @@ impl Connection {
 
     pub(crate) fn is_dirty(&self) -> bool {
         self.unflushed > 0
-    }
-
-    /// The calls of this client get no reply that anybody knows.
-    pub(super) fn disown(&mut self, client: u32, nobodys: CallId) {
-        for awaited in self.awaited.iter_mut().filter(|awaited| awaited.client == client) {
-            awaited.call = nobodys;
-        }
-    }
-
-    /// From now on its bytes go through these lines. What the socket has not accepted yet goes through them, too.
-    pub(super) fn put_in_lines(&mut self, lines: AddedDelay) {
-        self.out.drain(..self.sent);
-        self.sent = 0;
-        self.delay = Some(Box::new(lines));
     }
 
     /// Whether the server owes replies to commands that were written.

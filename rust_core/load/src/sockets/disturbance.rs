@@ -7,7 +7,7 @@ use locks::{CallId, Nanos};
 
 use super::Sockets;
 use super::added_delay::AddedDelay;
-use super::connection::State;
+use super::connection::{Connection, State};
 use crate::clients::workload::{Length, streams};
 use crate::faults::{LinkFault, Links};
 
@@ -76,11 +76,33 @@ impl Disturbance {
     }
 }
 
+impl Connection {
+    /// The calls of this client get no reply that anybody knows.
+    fn disown(&mut self, client: u32) {
+        for awaited in self.awaited.iter_mut().filter(|awaited| awaited.client == client) {
+            awaited.call = NOBODYS;
+        }
+    }
+
+    /// From now on its bytes go through these lines, also those that the socket has not accepted yet.
+    fn put_in_lines(&mut self, lines: AddedDelay) {
+        self.out.drain(..self.sent);
+        self.sent = 0;
+        self.delay = Some(Box::new(lines));
+    }
+
+    fn is_down(&self) -> bool {
+        matches!(self.state, State::Down { .. })
+    }
+}
+
 impl Sockets {
     /// See `Transport::touched`.
     pub(super) fn open_links(&self, links: Links) -> Vec<u32> {
-        let is_open = |index: &u32| !matches!(self.connections[*index as usize].state, State::Down { .. });
-        self.links(links).filter(is_open).collect()
+        let links = self.links(links);
+        links
+            .filter(|index| !self.connections[*index as usize].is_down())
+            .collect()
     }
 
     fn links(&self, Links { server, client }: Links) -> impl Iterator<Item = u32> {
@@ -122,18 +144,17 @@ impl Sockets {
     /// See `Transport::forget`.
     pub(super) fn forget_client(&mut self, client: u32) -> Vec<u32> {
         for connection in &mut self.connections {
-            connection.disown(client, NOBODYS);
+            connection.disown(client);
         }
         self.lost.retain(|caller| caller.client != client);
         self.disconnected.retain(|known| *known != client);
         self.channels.forget(client);
-        let of_its_own = self.links(Links {
+        let mut of_its_own = self.open_links(Links {
             server: None,
             client: Some(client),
         });
-        let is_alone = |index: &u32| self.layout.clients_of(*index) == 1;
-        let is_open = |index: &u32| !matches!(self.connections[*index as usize].state, State::Down { .. });
-        of_its_own.filter(is_alone).filter(is_open).collect()
+        of_its_own.retain(|index| self.layout.clients_of(*index) == 1);
+        of_its_own
     }
 }
 

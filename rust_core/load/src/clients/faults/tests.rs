@@ -174,3 +174,26 @@ fn renewals_are_lost_for_as_long_as_the_fault_lasts() {
     }
     assert_eq!(rig.figures().dropped_renewals, 1);
 }
+
+/// How many stalls are found where A asks again and again for 300 ms, and is refused.
+fn stalls(disturbed: &[(u64, u64)]) -> u64 {
+    let period = |&(from, to): &(u64, u64)| (Nanos(from * MS), Nanos(to * MS));
+    let mut spec = TrialSpec {
+        fault_periods: disturbed.iter().map(period).collect(),
+        ..spec(Strategy::Mutex, 1)
+    };
+    spec.lock.lease = locks::Lease::new(50).expect("it is a lease");
+    spec.lock.reply_timeout = Nanos::from_millis(40);
+    let mut rig = rig_of(&spec, ByHand::default()).expecting_a_window(0, 1_000).begins(A);
+    for ms in (0..300).step_by(10) {
+        rig = rig.answered(Reply::Nil).at_ms(ms + 10);
+    }
+    rig.answered(Reply::Ok).judged().counts.stalls
+}
+
+#[test]
+fn a_key_that_nobody_can_be_granted_because_of_a_fault_has_not_stalled() {
+    assert_eq!(stalls(&[]), 1);
+    assert_eq!(stalls(&[(20, 280)]), 0);
+    assert_eq!(stalls(&[(20, 100)]), 1, "long before the grant");
+}

@@ -8,7 +8,7 @@ use locks::Strategy;
 use super::*;
 use crate::by_hand::{A, B, Rig, rig_over_sockets, server, spec};
 use crate::clients::Doing;
-use crate::faults::{Fault, FaultAction};
+use crate::faults::{ClientFault, Fault, FaultAction};
 use crate::spec::{Connections, TrialSpec};
 
 const ALL: Links = Links {
@@ -166,6 +166,31 @@ fn lost_replies_take_their_connection_with_them() {
         rig.round_at(11);
         assert_eq!(rig.counted(), (1 - expected, expected, expected), "{nth:?}");
     }
+}
+
+/// Over a connection that the clients share, which stays.
+#[test]
+fn a_reply_to_what_a_crashed_client_sent_is_none_to_what_it_sends_anew() {
+    let strategy = Strategy::Mutex;
+    let (mut rig, servers) = rig_over_sockets(&TrialSpec {
+        servers: vec![server(strategy)],
+        faults: vec![Fault {
+            at: Nanos::from_millis(10),
+            lasts: Nanos::ZERO,
+            action: FaultAction::OfClient(A, ClientFault::Crash),
+        }],
+        ..spec(strategy, 2)
+    });
+    rig.starts_at(A, 1);
+    let first = received(&servers[0]);
+    rig.round_at(10);
+    assert!(received(&servers[0]) >= first, "it asks anew");
+    answers(&servers[0]);
+    rig.round_at(11);
+    assert_eq!((rig.doing(A), rig.counted()), (Doing::Acquiring, (0, 0, 0)));
+    answers(&servers[0]);
+    rig.round_at(12);
+    assert_eq!((rig.doing(A), rig.counted()), (Doing::Holding, (1, 0, 0)));
 }
 
 #[test]
