@@ -175,7 +175,7 @@ def test_a_postgres_ends_the_sessions_of_a_trial_alone(postgres: PostgresServer)
     trial, other = postgres.connect(name="pybench_1"), postgres.connect(name="watcher")
     with contextlib.closing(trial), contextlib.closing(other):
         harm.ClientKill(postgres, "pybench_1").begin()
-        with pytest.raises(Exception, match="terminat|closed"):
+        with pytest.raises(Exception, match=r"terminat|closed"):
             trial.execute(b"SELECT 1")
         other.execute(b"SELECT 1")
 

@@ -27,9 +27,9 @@ COLOUR = "var(--unsafe)"
 OPACITY = 0.14
 NOTE = (
     "During: while a fault was planned to last. After: later, while none lasts. Figures are medians over trials; the "
-    "longest time without a grant, in steps of 100 ms, and the times to free and to know are the longest of all trials. "
-    "Time to free: from the crash of a holder to the next grant of its key. Time to know: from the end of a lease until "
-    "its holder noticed. Over time shows the faults as they were carried out."
+    "longest time without a grant, in steps of 100 ms, and the times to free and to know are the longest of all "
+    "trials. Time to free: from the crash of a holder to the next grant of its key. Time to know: from the end of a "
+    "lease until its holder noticed. Over time shows the faults as they were carried out."
 )
 
 
@@ -71,7 +71,7 @@ def figures_table(view: View) -> DataTable | None:
 
 
 def _carried_out(view: View) -> dict[str, tuple[int, int]]:
-    """For each cell how many faults of its complete trials were carried out without an error, and how many there are."""
+    """For each cell how many faults of its trials were carried out without an error, and how many there are."""
     faults = view.run.faults
     done: dict[str, tuple[int, int]] = {}
     for cell, rows in faults.groupby("cell", sort=False) if len(faults) else ():
@@ -86,7 +86,7 @@ def failed(view: View) -> list[str]:
 
 
 def spans(view: View, cells: Iterable[CellView]) -> list[tuple[float, float, str]]:
-    """When each fault of `cells` was there, over all trials together: from, until in seconds of the window, and name."""
+    """When each fault of `cells` was there over all trials: begin and end in seconds of the window, and its name."""
     faults = view.run.faults
     ids = {cell.id for cell in cells}
     widest: dict[tuple[str, int], tuple[float, float, str]] = {}
