@@ -188,8 +188,8 @@ class Cell:
     faults: Faults = axis(
         Parsed(Faults.parse, FAULTS),
         NO_FAULTS,
-        "What is done to the servers while the window is open: `kill redis[0] at 1s for 500ms`. Faults that the option "
-        "repeats are one plan; `none` adds cells on healthy servers",
+        "What fails while the window is open, as in `kill redis[0] at 1s for 500ms` (see docs/faults.md). Repeated "
+        "options make one plan; `none` adds cells on healthy servers",
         metavar="FAULT",
         has_commas=True,
         also="--fault",
