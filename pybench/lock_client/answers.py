@@ -44,7 +44,7 @@ def acquire_error(name: str | bytes, answer: int, ticket: LockTicket) -> LockErr
             hint = "give a longer ttl, or look for a slow server or network"
             return NotAcquired(f"{lock} was granted when its ttl had practically passed, and was released", hint=hint)
         case "unknown":
-            return Unknown(f"the reply about {lock} was lost: it may have been taken", hint=_FREES_ITSELF)
+            return Unknown(f"{_no_reply('about', lock, ticket)}: it may have been taken", hint=_FREES_ITSELF)
         case "no room":
             hint = "release locks first; a strategy with a connection for each lock takes connections=N"
             return LockError(f"this client holds as many locks as it has room for, and cannot take {lock}", hint=hint)
@@ -62,7 +62,7 @@ def release_error(name: str | bytes, answer: int, ticket: LockTicket) -> LockErr
         case "closed":
             return LockLost(f"{lock} was released early: its client was closed")
         case "unknown":
-            return Unknown(f"the release of {lock} got no reply", hint=_FREES_ITSELF)
+            return Unknown(_no_reply("to the release of", lock, ticket), hint=_FREES_ITSELF)
         case other:
             return _other_error(lock, other, ticket)
 
@@ -74,7 +74,7 @@ def extend_error(name: str | bytes, answer: int, ticket: LockTicket) -> LockErro
         case "lost" | "closed":
             return LockLost(f"{lock} is not held any more, so it cannot be extended")
         case "unknown":
-            return Unknown(f"the extension of {lock} got no reply", hint="held.time_left counts without it")
+            return Unknown(_no_reply("to the extension of", lock, ticket), hint="held.time_left counts without it")
         case other:
             return _other_error(lock, other, ticket)
 
@@ -90,6 +90,11 @@ def _other_error(lock: str, answer: str, ticket: LockTicket) -> LockError:
             return ClientUnusable(f"{_FORKED}, and cannot use {lock}", hint="make a LockClient in each process")
         case _:
             return ClientUnusable(f"the client of {lock} was closed")
+
+
+def _no_reply(to: str, lock: str, ticket: LockTicket) -> str:
+    """What was lost, and the last error of a server or connection if there was one."""
+    return f"no usable reply {to} {lock} ({ticket.text})" if ticket.text else f"no reply {to} {lock} in time"
 
 
 def _lock(name: str | bytes) -> str:

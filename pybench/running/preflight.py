@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 USE_NS = 30 * MS
 HOLD_NS = 1 * MS
-CLIENTS = 2
-"""One client holds and the other waits, so that queues and subscriptions are used, too."""
+CLIENTS = 3
+"""One client holds and two wait: queues and subscriptions are used, too, and whoever is next has a successor."""
 
 RENEWED_USE_NS = 200 * MS
 RENEWED_HOLD_NS = 250 * MS

@@ -21,10 +21,12 @@ def files() -> list[str]:
 
 
 def check_out(place: Path) -> Path:
-    """A clean checkout of this project at `place`."""
+    """A clean checkout of this project at `place`: a repository, as the runner's is."""
     for name in files():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, place / name)
+    for command in (["init", "--quiet"], ["add", "--all"]):
+        subprocess.run(["git", "-C", str(place), *command], check=True)
     return place
 
 

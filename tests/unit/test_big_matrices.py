@@ -101,7 +101,7 @@ def folder_of(cells: int, place: Path) -> RunFolder:
 def test_reading_and_gathering_a_trial_costs_the_same_however_many_there_are(tmp_path: Path):
     folders = {cells: folder_of(cells, tmp_path / str(cells)) for cells in (SMALL // 4, LARGE // 4)}
     folder_of(2, tmp_path / "first").finish("complete")
-    for work in (RunFolder.done, lambda folder: folder.finish("complete"), lambda folder: load(folder.path)):
+    for work in (RunFolder.starts, lambda folder: folder.finish("complete"), lambda folder: load(folder.path)):
         small, large = (calls_of(lambda cells=cells, work=work: work(folders[cells])) / cells for cells in folders)
         assert large <= MOST_TIMES * small
     assert [len(load(folder.path).summary) for folder in folders.values()] == [*folders]

@@ -298,6 +298,9 @@ impl Engine {
         let mut lost = std::mem::take(&mut self.lost);
         self.sockets.swap_lost(&mut lost);
         for who in lost.drain(..) {
+            if let Some(why) = &self.broken_by {
+                self.slots.get(who.client).ticket.say(why.clone());
+            }
             self.answered(who, now, Event::Lost { call: who.call });
         }
         self.lost = lost;
