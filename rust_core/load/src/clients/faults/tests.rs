@@ -10,19 +10,9 @@ use crate::recorder::periods::FaultFigures;
 use crate::spec::TrialSpec;
 use crate::transport::Caller;
 
-const NONE: ViolationCounts = ViolationCounts {
-    double_grants: 0,
-    double_grants_after_overrun: 0,
-    lease_overruns: 0,
-    sessions_lost: 0,
-    outlived: 0,
-    stale_fences: 0,
-    fifo_inversions: 0,
-    stalls: 0,
-    starved: 0,
-    denied_releases: 0,
-    findings: 0,
-};
+fn none() -> ViolationCounts {
+    ViolationCounts::default()
+}
 
 fn fault(client: u32, how: ClientFault, at: u64, lasts: u64) -> Fault {
     Fault {
@@ -80,7 +70,7 @@ fn a_holder_that_crashes_leaves_its_lock_behind_and_begins_anew() {
         .answered(Reply::Ok);
     assert_eq!(rig.driver.recorder.counters().all_grants, 2);
     let report = rig.judged();
-    assert_eq!(report.counts, NONE, "the belief ended with the crash");
+    assert_eq!(report.counts, none(), "the belief ended with the crash");
     assert_eq!((report.orphans, report.time_to_free), (1, vec![Nanos(101 * MS)]));
 }
 
@@ -101,7 +91,7 @@ fn a_reply_to_a_call_from_before_the_crash_means_nothing_to_the_new_machine() {
     assert_eq!(rig.doing(A), Doing::Acquiring);
     let counters = rig.driver.recorder.counters();
     assert_eq!((counters.all_grants, counters.unknown, counters.unsettled), (0, 1, 1));
-    assert_eq!(rig.judged().counts, NONE);
+    assert_eq!(rig.judged().counts, none());
 }
 
 #[test]
@@ -120,7 +110,7 @@ fn a_client_that_is_held_up_acts_on_nothing_until_it_goes_on() {
     let expected = ViolationCounts {
         lease_overruns: 1,
         outlived: 1,
-        ..NONE
+        ..none()
     };
     let found = rig.driver.recorder.counters();
     assert_eq!(found.all_grants, 2);
