@@ -10,7 +10,7 @@ from typing import Literal, Self, TypedDict, final, type_check_only
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.core_results import JudgedHistory, NodeVotes
+from pybench.core_results import FaultOutcome, JudgedHistory, NodeVotes, PeriodFigures
 from pybench.core_specs import LockClientSpec, RetrySpec, TrialSpec
 
 __all__ = [
@@ -140,6 +140,10 @@ class TrialResult:
     commands: dict[str, NDArray[np.uint64]]
     """One element per step of 10 ms, folded as those of `timeline`: start_ns, commands."""
     nodes: list[NodeVotes]
+    periods: list[PeriodFigures]
+    """Before, during and after the faults; empty without `faults` and `fault_periods`."""
+    faults: FaultOutcome | None
+    """None without `faults` and `fault_periods`."""
     violations: list[Violation]
     """The first 100 violations; `totals` counts all, also the inversions of a lock that promises no order."""
     finding: str | None

@@ -303,6 +303,41 @@ _RUN = (
     ),
 )
 
+_PERIODS = {
+    "before": "before the first fault",
+    "during": "while a fault lasts",
+    "after": "after the first fault, while none lasts",
+}
+_FAULTS = (
+    _figure(
+        "unavailable_ms",
+        "longest time without a grant of any key, in whole steps of 100 ms that end after the first fault began; n/a "
+        "without faults, as all that follows",
+        "ms",
+        over=Over.MOST,
+    ),
+    *(_figure(f"grants_{period}_per_s", f"grants/s {when}", "1/s") for period, when in _PERIODS.items()),
+    *(
+        _figure(f"acquire_{part}_{period}_us", f"{part} response of grants {when}", "µs")
+        for part in ("p50", "p99")
+        for period, when in _PERIODS.items()
+    ),
+    _count("orphans", "locks that crashed clients held; n/a without crashes"),
+    _figure(
+        "time_to_free_ms",
+        "longest time from the crash of a holder to the next grant of its key; n/a without one",
+        "ms",
+        over=Over.MOST,
+    ),
+    _figure(
+        "time_to_know_ms",
+        "longest time from the end of a lease until its holder noticed, for grants that a fault disturbed; n/a without "
+        "any",
+        "ms",
+        over=Over.MOST,
+    ),
+)
+
 _VERDICT = (
     _figure(
         "bound_per_million",
@@ -337,6 +372,7 @@ GROUPS = {
     "Violations": _VIOLATIONS,
     "Effects": _EFFECTS,
     "The run": _RUN,
+    "Faults": _FAULTS,
     "Verdict": _VERDICT,
 }
 COLUMNS = {column.name: column for group in GROUPS.values() for column in group}

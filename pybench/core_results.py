@@ -5,7 +5,7 @@ For the type checker; at run time they are dictionaries.
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 
 class NodeVotes(TypedDict):
@@ -26,6 +26,40 @@ class NodeVotes(TypedDict):
     """From the call to the vote: HdrHistogram V2, deflated."""
     validity_hdr: bytes
     """What was left of the lease, less the clock-skew margin, at the grants that it completed."""
+
+
+class PeriodFigures(TypedDict):
+    """What happened before, during or after the faults of a trial, in its window: grants by when they happened.
+
+    `during` are all times in which a fault lasted, `after` those in between and after the last. A `reset` or `crash`
+    without length lasts no time.
+    """
+
+    period: Literal["before", "during", "after"]
+    length_ns: int
+    grants: int
+    errors: int
+    """Acquires that ended with an error or with unknown outcome."""
+    phase: Literal["response"]
+    outcome: Literal["granted"]
+    count: int
+    hdr: bytes
+    """Response times of the grants that were due in the window: HdrHistogram V2, deflated."""
+
+
+class FaultOutcome(TypedDict):
+    """What the planned faults of a trial did."""
+
+    spans: list[tuple[int | None, int | None]]
+    """When each of the spec's `faults` began and ended, from the opening of the window; None: it did not."""
+    crashes: int
+    orphans: int
+    """Locks that crashed clients held, and that nobody can release before their leases end."""
+    dropped_renewals: int
+    time_to_free_ns: list[int]
+    """From each crash of a holder to the next grant of its key, if there was one."""
+    time_to_know_ns: list[int]
+    """From the end of a lease to when its holder was told of it or noticed, for grants that a fault disturbed."""
 
 
 class JudgedHistory(TypedDict):

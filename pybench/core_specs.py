@@ -141,8 +141,51 @@ class TrialSpec(TypedDict):
     poll: Literal["block", "spin"]
     least_belief_ns: int
     """A grant counts as contended only if its holder believed in it for at least this long."""
+    faults: NotRequired[list[FaultSpec]]
+    fault_periods: NotRequired[list[tuple[int, int]]]
+    """Further times in which the trial is disturbed, such as by faults of servers: from the opening of the window."""
     recording: NotRequired[RecordingSpec]
     """Without it no events are recorded."""
+
+
+class FaultSpec(TypedDict):
+    """A planned fault of connections or of a client. Faults end with the window at the latest.
+
+    `server` and `client` say which connections: those to one server or, None, to all; those of one client or of all. A
+    connection that clients share is one of each of them. A fault of a client needs a `client`.
+
+    `delay`: `by_ns`, a number or a distribution, is added to each round trip, half of it in each direction; `jitter`: a
+    uniform time up to `by_ns`. `throttle`: each direction of a connection carries `bytes_per_s`. `cut`: closed, and new
+    connections refused. `blackhole`: bytes of both sides are lost, and connections that lost any are closed at the end;
+    `half-open`: those of the server only. `reset`: closed once. `lose-reply`: replies are lost when they arrive, and
+    their connection is closed: each time, or only the `nth` time over each connection.
+
+    `crash`: the client forgets its lock and begins anew after `for_ns`. `pause`: it acts on nothing. `drop-renewals`:
+    what it sends as a holder is lost.
+    """
+
+    at_ns: int
+    """From the opening of the window."""
+    for_ns: int
+    """0 for `reset`, any length for `crash`, and more than 0 for all others."""
+    do: Literal[
+        "delay",
+        "jitter",
+        "throttle",
+        "cut",
+        "blackhole",
+        "half-open",
+        "reset",
+        "lose-reply",
+        "crash",
+        "pause",
+        "drop-renewals",
+    ]
+    server: NotRequired[int | None]
+    client: NotRequired[int | None]
+    by_ns: NotRequired[int | DistributionSpec]
+    bytes_per_s: NotRequired[int]
+    nth: NotRequired[int | None]
 
 
 class RecordingSpec(TypedDict):

@@ -23,7 +23,7 @@ _SHOWN_CHARACTERS = 60
 class BadValue(InputError):
     """An invalid value; `at` is the path of the faulty part within the value, empty for the whole value."""
 
-    def __init__(self, message: str, *, hint: str | None = None, at: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, at: tuple[str | int, ...] = ()) -> None:
         super().__init__(message, hint=hint)
         self.at = at
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pybench.matrix.faults import recorded_faults
 from pybench.notation import BadValue
 from pybench.numbers import missing
 from pybench.strategies import CATALOGUE, Arguments, Exclusion, Judge, Lease, Promise, Strategy, parse_strategy
@@ -47,7 +48,13 @@ def badges(row: Mapping[Any, Any]) -> tuple[str, ...]:
     """
     if row["verdict"] != "SAFE":
         return ()
-    return tuple(filter(None, (HEALTHY, _evidence(row), _condition(row))))
+    return tuple(filter(None, (servers_of(row), _evidence(row), _condition(row))))
+
+
+def servers_of(row: Mapping[Any, Any]) -> str:
+    """Under what a verdict on `row` was found: `healthy servers`, or the faults, as in `under kill redis[0]`."""
+    names = recorded_faults(row.get("faults")).names
+    return f"under {' and '.join(names)}" if names else HEALTHY
 
 
 def entry_of(row: Mapping[Any, Any]) -> tuple[Strategy, Arguments] | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pybench._core import ErrorReply, Violation
-    from pybench.core_results import NodeVotes
+    from pybench.core_results import FaultOutcome, NodeVotes, PeriodFigures
 
 
 class Counted(Protocol):
@@ -82,6 +82,14 @@ class Outcome(Protocol):
     @property
     def commands(self) -> Mapping[str, NDArray[Any]]:
         """The commands sent in each step of 10 ms."""
+
+    @property
+    def periods(self) -> Sequence[PeriodFigures]:
+        """Before, during and after the faults; empty without any."""
+
+    @property
+    def faults(self) -> FaultOutcome | None:
+        """What the faults of connections and clients did; None without any fault."""
 
     @property
     def nodes(self) -> Sequence[NodeVotes]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pybench.analysis.evidence import LEAST_CONTENDED
 from pybench.analysis.terms import Terms
 from pybench.analysis.verdicts import Judgement, Verdict, judge, promise_broken
+from pybench.matrix.faults import recorded_faults
 from pybench.strategies import arguments_text
 
 if TYPE_CHECKING:
@@ -100,7 +101,9 @@ def overruled(judgement: Judgement, row: Mapping[str, Any], probe: Mapping[str, 
     if broken or (seen is Verdict.UNSAFE and proves_little):
         unsafe = Judgement(Verdict.UNSAFE, probe["reason"], promise_broken=broken, bound_per_million=None)
         return Probed(unsafe, by_probe=True, reason=probe["reason"])
-    if seen is Verdict.SAFE and proves_little and judgement.verdict is Verdict.SAFE:
+    # A probe runs on healthy servers, so it proves nothing of a trial with faults.
+    healthy = not recorded_faults(row.get("faults"))
+    if seen is Verdict.SAFE and healthy and proves_little and judgement.verdict is Verdict.SAFE:
         here = "not contended here" if row["concurrency"] == 1 else "too few contended grants here to judge"
         reason = f"{here}; {probe['reason']}"
         return Probed(replace(judgement, reason=reason, bound_per_million=None), by_probe=True, reason=reason)

@@ -29,6 +29,7 @@ from pybench.numbers import missing
 
 MEDIANS = tuple(name for name in summed(Over.MEDIAN, in_summary=True) if name != "grants_per_s")
 """Figures that are medians without an interval; `grants_per_s` has an interval and is computed with it."""
+MOST = summed(Over.MOST, in_summary=True)
 COUNTS = tuple(name for name in summed(Over.SUM, in_summary=True) if COLUMNS[name].type == "int64")
 
 
@@ -113,8 +114,7 @@ def _figures(group: pd.DataFrame, latency: pd.DataFrame | None) -> dict[str, Any
         **{name: stats.median(complete[name]) for name in MEDIANS},
         **limit_columns(complete, verdict),
         "steady": steadiness(complete),
-        "starved_clients": _most(complete["starved_clients"]),
-        "longest_wait_us": _most(complete["longest_wait_us"]),
+        **{name: _most(complete[name]) for name in MOST if name in complete},
         **sums,
         "orphan_s": float(group["orphan_s"].sum()),
         "bound_per_million": bound,

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pybench.analysis import fault_promises
+from pybench.analysis.fault_promises import HEALTHY, Under
 from pybench.strategies import Exclusion, Judge, Promise, Strategy
+
+if TYPE_CHECKING:
+    from pybench.matrix.cells import Cell
 
 COLUMNS = ("exclusion", "promises", "judged_by")
 """The columns of `trials.parquet` that keep the terms."""
+READ = (*COLUMNS, *fault_promises.COLUMNS)
+"""Those columns, and the further ones from which follows what is promised under the faults of a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +30,24 @@ class Terms:
     exclusion: Exclusion
     promises: frozenset[Promise] = frozenset()
     judged_by: Judge = Judge.BELIEF
+    under: Under = HEALTHY
+    """What of it is promised under the faults of the cell."""
 
     @classmethod
-    def of(cls, strategy: Strategy) -> Terms:
-        """The terms of a strategy to which its arguments have been applied."""
-        return cls(strategy.exclusion, strategy.promises, strategy.judged_by)
+    def of(cls, strategy: Strategy, cell: Cell | None = None) -> Terms:
+        """The terms of a strategy to which its arguments have been applied, under the faults of `cell`."""
+        under = HEALTHY if cell is None else fault_promises.of_cell(cell, strategy)
+        return cls(strategy.exclusion, strategy.promises, strategy.judged_by, under)
 
     @classmethod
     def recorded(cls, row: Mapping[str, Any]) -> Terms:
-        """The terms that the `row` of a trial keeps under `COLUMNS`."""
+        """The terms that the `row` of a trial keeps under `READ`."""
         promises, judged_by = row["promises"], row["judged_by"]
         return cls(
             Exclusion(row["exclusion"]),
             frozenset(map(Promise, promises.split(", "))) if isinstance(promises, str) and promises else frozenset(),
             Judge(judged_by) if isinstance(judged_by, str) else Judge.BELIEF,
+            fault_promises.recorded(row),
         )
 
     def columns(self) -> dict[str, str]:

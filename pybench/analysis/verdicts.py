@@ -21,7 +21,7 @@ from pybench import exits
 from pybench.analysis.evidence import LEAST_CONTENDED, too_little
 from pybench.analysis.send_delay import late_cells
 from pybench.analysis.stats import bound_per_million
-from pybench.analysis.terms import COLUMNS, Terms
+from pybench.analysis.terms import READ, Terms
 from pybench.exits import Exit
 from pybench.numbers import missing, plural, significant
 from pybench.strategies import Exclusion, Judge, Promise
@@ -122,6 +122,8 @@ def judge(totals: Counts, terms: Terms, *, control_caught: bool) -> Judgement:
     broken = promise_broken(totals, terms)
     verdict, reason = _verdict(totals, terms, control_caught=control_caught)
     bound = bound_per_million(chances(totals, terms)) if verdict is Verdict.SAFE else None
+    if verdict in (Verdict.SAFE, Verdict.UNSAFE) and terms.under.names:
+        reason = f"{reason}, {terms.under.text}"
     return Judgement(verdict, reason, broken, bound)
 
 
@@ -144,14 +146,16 @@ def promise_broken(totals: Counts, terms: Terms) -> bool:
     A lease overrun alone breaks no promise: no lease promises exclusion after its end. A lost session breaks none
     either: such a lock is promised for the life of the session. A lock that is judged by its writes promises correct
     writes only. No strategy promises progress while its server restarts or does not reply, and findings prove nothing.
+    Under faults a strategy is held to what `fault_promises` leaves of its promise.
     """
     if _count(totals, "findings"):
         return False
-    disturbed = _any(totals, ("unknown", "reconnects", "lost_calls"))
+    under = terms.under
+    disturbed = not under.progress or _any(totals, ("unknown", "reconnects", "lost_calls"))
     stuck = not disturbed and any(_count(totals, kind.column) for kind in _OF_PROGRESS)
     if terms.by_effects:
-        return stuck or any(_count(totals, kind.column) for kind in KINDS.values() if kind.is_effect)
-    promised = [kind for kind in KINDS.values() if kind.promise in terms.promises]
+        return stuck or (under.data and any(_count(totals, kind.column) for kind in KINDS.values() if kind.is_effect))
+    promised = [kind for kind in KINDS.values() if kind.promise in terms.promises and under.data]
     if any(_count(totals, kind.column) for kind in promised if not (disturbed and kind in _OF_SERVICE)):
         return True
     match terms.exclusion:
@@ -159,9 +163,11 @@ def promise_broken(totals: Counts, terms: Terms) -> bool:
             return False
         case Exclusion.WHILE_NOBODY_OUTLIVES:
             # A release after the lease may have deleted the lock of the next holder, whose release then finds no lock.
-            return _count(totals, "double_grants") > 0 or (stuck and not _count(totals, "outlived"))
+            overlapped = under.exclusion and _count(totals, "double_grants") > 0
+            return overlapped or (stuck and not _count(totals, "outlived"))
         case Exclusion.ALWAYS:
-            return stuck or _any(totals, ("double_grants", "double_grants_after_overrun"))
+            overlaps = ("double_grants", "double_grants_after_overrun")
+            return stuck or (under.exclusion and _any(totals, overlaps))
 
 
 def violations(totals: Counts, terms: Terms) -> int:
@@ -190,7 +196,7 @@ def counts_of(trials: pd.DataFrame) -> dict[str, int | None]:
 
 def terms_of(trials: pd.DataFrame) -> Terms:
     """The terms of a cell; all its `trials` have the same terms."""
-    return Terms.recorded({name: trials[name].iloc[0] for name in COLUMNS})
+    return Terms.recorded({name: trials[name].iloc[0] for name in READ if name in trials.columns})
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

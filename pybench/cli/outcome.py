@@ -197,7 +197,7 @@ def _head(run: Run, view: View) -> Iterator[str]:
     yield ""
 
 
-SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "connections", "loop", "stages")
+SHOWN_SETTINGS = ("concurrency", "keys", "hold", "think", "ttl", "retry", "connections", "loop", "stages", "faults")
 
 
 def _remarks(outcome: Outcome, view: View) -> Iterator[str]:

@@ -14,7 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pybench.analysis.assumptions import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, entry_of, would_not_survive
+from pybench.analysis.assumptions import (
+    BY_PROBE,
+    HEALTHY,
+    NOT_CONTENDED,
+    badges,
+    entry_of,
+    servers_of,
+    would_not_survive,
+)
 from pybench.analysis.comparison import Out
 from pybench.analysis.comparison.entrants import lock_name
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
@@ -23,6 +31,7 @@ from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_tex
 from pybench.analysis.stats import confidence
 from pybench.cli.figures import latency, spread
 from pybench.columns import COLUMNS
+from pybench.matrix.faults import recorded_faults
 from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import missing
 from pybench.report.rules import best_cells, promises_nothing
@@ -208,16 +217,18 @@ def _not_ranked(entries: Sequence[Entry]) -> list[str]:
 
 def _stands_on(entries: Sequence[Entry]) -> list[str]:
     """What SAFE does not cover, a line for each safe lock."""
-    rows = {entry.standing.lock: entry.row for entry in entries if entry.verdict == "SAFE"}
+    rows = {(entry.standing.lock, servers_of(entry.row)): entry.row for entry in entries if entry.verdict == "SAFE"}
     lines: dict[str, None] = {}
-    for lock, row in rows.items():
+    for (lock, servers), row in rows.items():
         known = entry_of(row)
         limit = would_not_survive(*known) if known else ""
-        condition = [badge for badge in badges(row) if badge not in (HEALTHY, *EVIDENCE)]
+        condition = [badge for badge in badges(row) if badge not in (servers, *EVIDENCE)]
         if limit or condition:
             # All retry policies of a lock have the same limits: one line names the lock.
-            which = lock if len(rows) == len({lock_name(row) for row in rows.values()}) else lock_name(row)
-            lines[f"{which}: SAFE on healthy servers{''.join(f', {one}' for one in condition)}; {limit}"] = None
+            of_servers = [other for other in rows.values() if servers_of(other) == servers]
+            which = lock if len(of_servers) == len({lock_name(other) for other in of_servers}) else lock_name(row)
+            where = f"on {servers}" if servers == HEALTHY else servers
+            lines[f"{which}: SAFE {where}{''.join(f', {one}' for one in condition)}; {limit}"] = None
     if len(lines) > NOTES_SHOWN:
         return ["SAFE on healthy servers: `pybench strategies` lists what each lock would not survive"]
     return list(lines)
@@ -320,7 +331,9 @@ def _verdict(entry: Entry) -> str:
     """
     evidence = [EVIDENCE[badge] for badge in badges(entry.row) if badge in EVIDENCE]
     unsteady = ", not steady" if entry.row.get("steady") is False else ""
-    return "".join([entry.verdict, *evidence, ", generator late" if entry.is_late else "", unsteady])
+    names = recorded_faults(entry.row.get("faults")).names
+    harmed = f" under {names[0] if len(names) == 1 else f'{len(names)} faults'}" if names else ""
+    return "".join([entry.verdict, harmed, *evidence, ", generator late" if entry.is_late else "", unsteady])
 
 
 def _rank(entry: Entry) -> str:

@@ -186,6 +186,11 @@ def pair_cells(base: Sequence[Cell], head: Sequence[Cell], matrices: tuple[Matri
             f"{cell.id} searches for a limit, and a gate compares trials at one load",
             hint="give it a rate instead of a mode; pybench compare shows how the limits of two runs differ",
         )
+    for cell in (one for pair in found for one in pair if one.faults):
+        raise InputError(
+            f"{cell.id} has faults, and a gate compares trials on healthy servers",
+            hint="drop faults; pybench compare shows how two runs with faults differ",
+        )
     return Pairs(
         cells=found,
         only_base=[cell for cell in base if cell.id not in pairs.values()],

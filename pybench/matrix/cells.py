@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pybench.column import Type
 from pybench.matrix.axes import REQUIRED, Axis, Column, Parsed, axes_of, axis, count, share
 from pybench.matrix.durations import MS, S, format_lease, format_rate, parse_lease, parse_rate
+from pybench.matrix.faults import NO_FAULTS, Faults
 from pybench.matrix.notations import (
     CONNECTIONS,
+    FAULTS,
     KEY_CHOICE,
     LEASE,
     LENGTH,
@@ -183,6 +185,15 @@ class Cell:
         "lock sustains; `curve`, also the latency at 30, 60, 80 and 95 % of that rate",
         metavar="KIND,...",
     )
+    faults: Faults = axis(
+        Parsed(Faults.parse, FAULTS),
+        NO_FAULTS,
+        "What fails while the window is open, as in `kill redis[0] at 1s for 500ms` (see docs/faults.md). Repeated "
+        "options make one plan; `none` adds cells on healthy servers",
+        metavar="FAULT",
+        has_commas=True,
+        also="--fault",
+    )
     after_lease: AfterLease = axis(
         AfterLease,
         "continue",
@@ -211,7 +222,7 @@ class Cell:
         values: dict[str, Any] = {
             one.column: _to_core(getattr(self, one.column))
             for one in AXES.values()
-            if not (one.of_servers or one.only_open or one.name in ("rate", "rtt", "connections", "stages", "mode"))
+            if not (one.of_servers or one.only_open or one.name in _NOT_OF_LOAD)
         }
         return {
             **values,
@@ -253,6 +264,10 @@ class Cell:
             "rate_per_s": self.rate_per_s,
             "max_in_flight": self.max_in_flight,
         }
+
+
+_NOT_OF_LOAD = ("rate", "rtt", "connections", "stages", "mode", "faults")
+"""Axes that the core does not have, or has in another form."""
 
 
 def _to_core(value: Any) -> Any:  # noqa: ANN401 - one parsed value of any axis

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from pybench.matrix.cells import BY_COLUMN
+from pybench.matrix.faults import NO_FAULTS
 from pybench.matrix.stages import NO_STAGES, recorded_stages
 from pybench.notation import BadValue
 from pybench.numbers import format_percent, missing, plural
@@ -48,6 +49,9 @@ def say_condition(column: str, value: AxisValue) -> str:
         case "stages", str():
             # Stages have commas of their own.
             return "no stages" if value == NO_STAGES.text else f"stages ({value})"
+        case "faults", str():
+            # A plan of faults has commas of its own.
+            return "no faults" if value == NO_FAULTS.text else f"faults ({value})"
         case "read_share", int() | float():
             return f"{format_percent(value)} readers" if value else "no readers"
     if axis is None:

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pybench.errors import InputError
 from pybench.matrix.backends import Backend, named, require_kind
 from pybench.matrix.cells import AXES
+from pybench.matrix.faults import merged_texts
 from pybench.matrix.file import HINT, Position, read_text
 from pybench.matrix.models import Matrix
 from pybench.matrix.problems import Path, Problem, raise_all
@@ -225,6 +226,8 @@ def _listed(value: object) -> list[Any]:
 def _overlay_axis(raw: dict[str, Any], name: str, value: object, flag: str) -> None:
     try:
         texts = [str(one) for one in _listed(value)]
+        if name == "faults":
+            texts = merged_texts(texts)
         values = texts if AXES[name].has_commas else [one for text in texts for one in split_list(text)]
     except BadValue as problem:
         raise InputError(f"{flag}: {problem.message}", hint=problem.hint or OPTIONS_HINT) from None
@@ -259,7 +262,7 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
         path, context = found["loc"], found.get("ctx", {})
         if found["type"] == ERROR_TYPE and "problems" in context:
             yield from context["problems"]
-        elif isinstance(found["input"], list) and path[0] in ("fixed", "include"):
+        elif isinstance(found["input"], list) and path[0] in ("fixed", "include") and path[-1] != "faults":
             yield Problem(path, "a list is given, and one value is needed", "put lists under axes")
         elif found["type"] == "extra_forbidden":
             yield _unknown_key(path)

@@ -26,6 +26,35 @@ STAGES: dict[str, Any] = {
     "description": "One text with all stages, separated by commas. A list has several values of the axis: quote each "
     "value in a list in brackets.",
 }
+_FAULT: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "examples": ["kill redis[0] at 1s for 500ms", "restart(data=lose) redis[1] at 2s"]},
+        {
+            "type": "object",
+            "properties": {
+                "at": {
+                    "anyOf": [{"const": 0}, {"type": "string"}],
+                    "description": "When it begins, from the opening of the window.",
+                },
+                "do": {
+                    "type": "string",
+                    "examples": ["kill", "restart", "pause", "slow", "client-kill", "script-flush"],
+                },
+                "target": {"type": "string", "examples": ["redis[0]", "postgres"]},
+                "for": {"type": "string", "description": "How long it lasts; without it, to the end of the trial."},
+                "data": {"enum": ["keep", "lose"], "default": "keep", "description": "For restart."},
+            },
+            "required": ["at", "do", "target"],
+            "additionalProperties": False,
+        },
+    ]
+}
+FAULTS: dict[str, Any] = {
+    "anyOf": [*_FAULT["anyOf"], {"type": "array", "items": _FAULT, "minItems": 1}],
+    "examples": ["none", "kill redis[0] at 1s for 500ms"],
+    "description": "One plan: a text with all faults, separated by commas, or a list of faults. Under axes a list has "
+    "several plans.",
+}
 MODE: dict[str, Any] = {
     "type": "string",
     "pattern": "^\\s*(measure|(saturate|curve)\\s*(\\(.*\\))?)\\s*$",

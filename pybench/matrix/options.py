@@ -37,6 +37,7 @@ class Options(TypedDict, total=False):
     max_in_flight: Values
     stages: Values
     mode: Values
+    faults: Values
     after_lease: Values
     appendfsync: Values
     name: str

@@ -142,6 +142,8 @@ class Document:
             problem = f"{problem.removeprefix('found ')}; an anchor must come before its aliases"
         elif problem in (_TOO_DEEP, _TOO_MANY):
             pass
+        elif line[mark.column : mark.column + 1] == "[" and line[mark.column - 1 : mark.column].isalnum():
+            problem = "within braces a value with brackets needs quotes"
         elif "another document" in problem:
             problem = "a second document begins here; a file may hold one matrix only"
         else:

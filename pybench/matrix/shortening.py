@@ -9,6 +9,7 @@ from pybench.matrix.models import Matrix
 from pybench.matrix.stages import Stages
 
 _STAGES = "stages"
+_FAULTS = "faults"
 
 
 def with_shorter_stages(matrix: Matrix, length_ns: int) -> Matrix:
@@ -29,6 +30,14 @@ def with_shorter_stages(matrix: Matrix, length_ns: int) -> Matrix:
     lists = {name: tuple(of_part(part) for part in getattr(matrix, name)) for name in ("exclude", "include")}
     thresholds = tuple(threshold.with_where(_STAGES, _texts(length_ns)) for threshold in matrix.thresholds)
     return matrix.model_copy(update={**parts, **lists, "thresholds": thresholds})
+
+
+def end_of_faults_ns(matrix: Matrix) -> int:
+    """When the last fault of any plan of `matrix` is over, in nanoseconds from the opening of the window; 0 without."""
+    parts: list[Any] = [matrix.axes, matrix.fixed, *matrix.include]
+    values = [getattr(part, _FAULTS) for part in parts if _FAULTS in part.model_fields_set]
+    plans = [plan for value in values for plan in (value if isinstance(value, tuple) else (value,))]
+    return max((plan.end_ns for plan in plans), default=0)
 
 
 def _texts(length_ns: int) -> Any:  # noqa: ANN401 - a function of a text

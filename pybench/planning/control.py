@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS
+from pybench.matrix.faults import NO_FAULTS
 from pybench.matrix.round_trips import NO_ROUND_TRIP
 from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
@@ -99,6 +100,7 @@ def _plain(cell: Cell, backend: str, kind: ServerKind) -> Cell:
         rtt=NO_ROUND_TRIP,
         stages=NO_STAGES,
         mode=MEASURE,
+        faults=NO_FAULTS,
         rate_per_s=None,
         after_lease="continue",
     )

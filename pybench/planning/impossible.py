@@ -15,6 +15,7 @@ from pybench.matrix.places import parts_of_place
 from pybench.matrix.values import Distribution
 from pybench.numbers import plural
 from pybench.planning import network, searches
+from pybench.planning.fault_rules import why_no_faults
 from pybench.planning.limits import Limits
 from pybench.planning.needs import (
     MONITORING_SESSIONS,
@@ -196,6 +197,10 @@ def _search(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
     return searches.why_no_search(cell, matrix)
 
 
+def _faults(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
+    return why_no_faults(cell, matrix)
+
+
 def _steady_stages(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
     if not (cell.stages and matrix.warmup.until_steady):
         return None
@@ -321,4 +326,5 @@ _RULES: tuple[Rule, ...] = (
     _open_loop,
     _search,
     _steady_stages,
+    _faults,
 )

@@ -18,7 +18,7 @@ from pybench.matrix import Matrix, expand, idle_excludes
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS, S
 from pybench.matrix.places import parts_of_place
-from pybench.matrix.shortening import with_shorter_stages
+from pybench.matrix.shortening import end_of_faults_ns, with_shorter_stages
 from pybench.numbers import plural
 from pybench.planning import control
 from pybench.planning import probes as probing
@@ -193,13 +193,15 @@ def make_plan(matrix: Matrix, limits: Limits = NO_LIMITS) -> Plan:
 def quickened(matrix: Matrix) -> Matrix:
     """The matrix with at most 4 trials of 100 ms warm-up and 300 ms window: too short for high quantiles.
 
-    Stages keep their values, and take 2 s together.
+    Stages keep their values, and take 2 s together. Faults keep their times, so a window with faults is longer.
     """
+    faults_ns = end_of_faults_ns(matrix)
+    quick_ns = max(QUICK_DURATION_NS, faults_ns + QUICK_DURATION_NS if faults_ns else 0)
     return with_shorter_stages(matrix, QUICK_STAGES_NS).model_copy(
         update={
             "trials": min(matrix.trials, QUICK_TRIALS),
             "warmup": matrix.warmup.shortened_to(QUICK_WARMUP_NS, QUICK_STEADY_NS),
-            "duration_ns": min(matrix.duration_ns, QUICK_DURATION_NS),
+            "duration_ns": min(matrix.duration_ns, quick_ns),
         }
     )
 

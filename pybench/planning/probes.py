@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.matrix.durations import MS
+from pybench.matrix.faults import NO_FAULTS
 from pybench.matrix.round_trips import NO_ROUND_TRIP
 from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
@@ -85,6 +86,7 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
         rtt=NO_ROUND_TRIP,
         stages=NO_STAGES,
         mode=MEASURE,
+        faults=NO_FAULTS,
         ttl_ms=max(LEAST_TTL_MS, *(cell.ttl_ms for cell in cells)),
         rate_per_s=None,
         after_lease="continue",

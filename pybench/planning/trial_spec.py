@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from pybench.matrix.durations import MS
-from pybench.strategies import CATALOGUE, Promise
+from pybench.planning.fault_rules import of_core, periods_of
+from pybench.strategies import CATALOGUE, Promise, ServerKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +53,14 @@ def trial_spec(
     `least_belief_ns` is the shortest belief that counts as contended, which is the time of an idle call: during a
     shorter belief even a broken lock could not grant the key to another client.
     """
+    kinds = [ServerKind(server["kind"]) for server in servers]
+    harmed = {}
+    if cell.faults:
+        assert duration_ns is not None, "the plan refuses faults without a window"
+        harmed = {"faults": of_core(cell, kinds, duration_ns), "fault_periods": periods_of(cell, duration_ns)}
     values = {
         **cell.to_core(),
+        **harmed,
         "args": dict(CATALOGUE[cell.strategy].arguments_of_lock(cell.args)),
         "servers": [
             {**server, "rtt": rtt.to_core()} for server, rtt in zip(servers, cell.rtt.of(len(servers)), strict=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pybench._core import ErrorReply, Violation
     from pybench.analysis.outcome import Outcome
-    from pybench.core_results import NodeVotes
+    from pybench.core_results import FaultOutcome, NodeVotes, PeriodFigures
 
 MOST_VIOLATIONS = 100
 """How many violations a trial describes; the totals count all of them."""
@@ -86,6 +86,9 @@ class TrialPart:
     writes: Columns = field(default_factory=dict)
     commands: Columns = field(default_factory=dict)
     nodes: list[NodeVotes] = field(default_factory=list)
+    periods: list[PeriodFigures] = field(default_factory=list)
+    """Always empty, as the next one: several processes together have no faults."""
+    faults: FaultOutcome | None = None
 
     @classmethod
     def of(cls, result: Outcome, *, clients: int | None = None) -> Self:

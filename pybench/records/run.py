@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pybench.analysis.thresholds import ThresholdResult
 
 FRAMES = (
-    *("trials", "latency", "timeline", "clients", "commands", "nodes", "telemetry"),
+    *("trials", "latency", "timeline", "clients", "commands", "nodes", "telemetry", "faults"),
     *("violations", "summary", "probes"),
 )
 """The frames with a column `cell`; without a search `probes` has no columns."""
@@ -64,6 +64,8 @@ class Run:
     """A row a server of a trial, of locks whose servers vote."""
     telemetry: pd.DataFrame = field(default_factory=lambda: _frame(schema.TELEMETRY.empty_table()))
     """A row a server and step of a trial, and one for the machine that made the load, whose `server` is n/a."""
+    faults: pd.DataFrame = field(default_factory=lambda: _frame(schema.FAULTS.empty_table()))
+    """A row for each fault of a trial; empty in folders of schema 5 and earlier."""
     workers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """A row for each process whose load was merged into the trial; empty for other runs."""
     probes: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -84,6 +86,7 @@ class Run:
             commands=_frame(gathered.commands),
             nodes=_frame(gathered.nodes),
             telemetry=_frame(gathered.telemetry),
+            faults=_frame(gathered.faults),
             summary=_in_order(summarise(trials, latency), manifest),
             workers=_frame(workers.read(path)),
             probes=_frame(search_probes.read(path)),

@@ -12,12 +12,14 @@ from pybench.columns import COLUMNS
 from pybench.errors import RecordError
 from pybench.matrix.cells import CELL_COLUMNS
 
-SCHEMA = 5
+SCHEMA = 6
 """Schema 1 had the named axes as text. Since schema 2 every axis is a column, with durations and rates as numbers.
 Schema 3 added the axis `rtt`: a pybench that does not know it would compare cells of different networks.
 Schema 4 added the axis `stages`, for the same reason, and the load `offered` in each step of the time line.
 Schema 5 added the axis `mode`: a cell that searches for its limit has no rate, and must not be compared as a closed
-loop. It added the files of clients, commands, nodes and telemetry, too, which folders of earlier schemas lack."""
+loop. It added the files of clients, commands, nodes and telemetry, too, which folders of earlier schemas lack.
+Schema 6 added the axis `faults`, since figures under faults must not be compared with those of healthy servers, and
+the file of faults."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
@@ -99,6 +101,17 @@ _TELEMETRY = {
     "steal_share": pa.float64(),
     "sampling_share": pa.float64(),
 }
+_FAULTS = {
+    "cell": pa.string(),
+    "trial": pa.int64(),
+    "fault": pa.int64(),
+    "name": pa.string(),
+    "planned_from_ns": pa.int64(),
+    "planned_until_ns": pa.int64(),
+    "from_ns": pa.int64(),
+    "until_ns": pa.int64(),
+    "error": pa.string(),
+}
 _VIOLATION = {
     "schema": pa.int64(),
     "cell": pa.string(),
@@ -129,6 +142,7 @@ CLIENTS = pa.schema(_CLIENTS)
 COMMANDS = pa.schema(_COMMANDS)
 NODES = pa.schema(_NODES)
 TELEMETRY = pa.schema(_TELEMETRY)
+FAULTS = pa.schema(_FAULTS)
 
 NESTED = {
     "latency_rows": LATENCY,
@@ -137,6 +151,7 @@ NESTED = {
     "command_rows": COMMANDS,
     "node_rows": NODES,
     "telemetry_rows": TELEMETRY,
+    "fault_rows": FAULTS,
     "violation_rows": VIOLATIONS,
 }
 """The list columns of a part besides its trial's row: rows without their cell and trial."""

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pybench.analysis import verdicts
 from pybench.analysis.disturbances import proven
 from pybench.analysis.probe_verdicts import Probed, overruled
-from pybench.analysis.terms import COLUMNS, Terms
+from pybench.analysis.terms import READ, Terms
 from pybench.errors import RecordError
 from pybench.planning.probes import lock_of
 from pybench.records import schema
@@ -36,8 +36,9 @@ DETAILS = {
     "commands": "commands.parquet",
     "nodes": "nodes.parquet",
     "telemetry": "telemetry.parquet",
+    "faults": "faults.parquet",
 }
-"""Files that folders of schema 4 and earlier lack."""
+"""Files that folders of schema 4 and earlier lack, and of schema 5 the last one."""
 VIOLATIONS = "violations.jsonl"
 LEVEL = 19
 """Of zstd: a run's files are small, and are written once."""
@@ -54,13 +55,14 @@ class Tables:
     commands: pa.Table
     nodes: pa.Table
     telemetry: pa.Table
+    faults: pa.Table
     violations: pa.Table
 
 
 def encode_part(record: TrialRecord) -> bytes:
     """One trial as an Arrow file of one row."""
     assert set(record.row) == set(schema.TRIAL_COLUMNS), "a record has every column of its schema"
-    details = (record.clients, record.commands, record.nodes, record.telemetry)
+    details = (record.clients, record.commands, record.nodes, record.telemetry, record.faults)
     nested = dict(zip(schema.NESTED, (record.latency, record.timeline, *details, record.violations), strict=True))
     return encode_row(record.row | nested, schema.PART)
 
@@ -122,6 +124,7 @@ def gather(folder: Path, manifest: Mapping[str, Any]) -> Tables:
         commands=joined("commands", files.get("commands"), schema.COMMANDS),
         nodes=joined("nodes", files.get("nodes"), schema.NODES),
         telemetry=joined("telemetry", files.get("telemetry"), schema.TELEMETRY),
+        faults=joined("faults", files.get("faults"), schema.FAULTS),
         violations=joined("violations", violations, schema.VIOLATIONS),
     )
 
@@ -219,9 +222,8 @@ def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]], probes: Seq
     """`trials` judged again under these controls and probes, which may be newer than the trials."""
     columns: dict[str, list[Any]] = {}
     counted = (*verdicts.COUNTS, *verdicts.EFFECTS, *verdicts.CIRCUMSTANCES)
-    for row in trials.select(
-        [*counted, *COLUMNS, "grants_per_s", "strategy", "args", "backend", "status", "concurrency"]
-    ).to_pylist():
+    others = ("grants_per_s", "strategy", "args", "backend", "status", "concurrency")
+    for row in trials.select(list(dict.fromkeys((*counted, *READ, *others)))).to_pylist():
         probed = judged_row(row, controls, probes)
         judged = judgement_columns(probed.judgement, row["grants_per_s"]) | probed.columns()
         for name, value in judged.items():

@@ -24,6 +24,7 @@ from pybench.analysis.ttl_advice import holds, outlived_share
 from pybench.columns import EFFECT_COLUMNS
 from pybench.quota import Throttled
 from pybench.records import detail_rows
+from pybench.records.fault_rows import Carried, fault_columns, fault_rows
 from pybench.records.schema import SCHEMA
 from pybench.records.served import served_columns, wake_up_columns
 from pybench.records.telemetry import Watched, telemetry_rows
@@ -71,6 +72,7 @@ class TrialRecord:
     commands: list[dict[str, Any]] = field(default_factory=list)
     nodes: list[dict[str, Any]] = field(default_factory=list)
     telemetry: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] = field(default_factory=list)
 
 
 def trial_record(
@@ -93,6 +95,7 @@ def trial_record(
     trouble: Trouble | None = None,
     watched: Watched | None = None,
     throttled: Throttled = Throttled(),  # noqa: B008 - it cannot change
+    carried: Sequence[Carried] = (),
 ) -> TrialRecord:
     """The record of one trial.
 
@@ -101,14 +104,15 @@ def trial_record(
     clients. `final_values` has the final value of each row. `left_over_keys` is the number of keys left after all
     releases, and `shares_core` says whether a given server ran on the core of a load thread; both are None where
     unknown. `round_trip_us`, the time of one idle call, gives the efficiency. Of `trouble` the record keeps the text,
-    and the violations that count in spite of it. `watched` are samples of the servers and of this machine.
+    and the violations that count in spite of it. `watched` are samples of the servers and of this machine,
+    `carried` what became of the faults.
     """
     totals, findings = counted(result.totals, result.violations, trouble)
     effects = _effects(result, strategy.judged_by, final_values)
     # A stopped trial gives its clients no time to finish.
     left = {"abandoned": 0 if result.stopped else totals["abandoned"], "left_over_keys": left_over_keys}
     woken = wake_up_columns(cell, result, strategy)
-    counts, terms = {**totals, **effects, **left, **woken}, Terms.of(strategy)
+    counts, terms = {**totals, **effects, **left, **woken}, Terms.of(strategy, cell)
     status = "interrupted" if result.stopped else "complete" if trouble is None else DISTURBED
     judgement = proven(verdicts.judge(counts, terms, control_caught=True), status)
     grants_per_s = _per(totals["grants"], totals["window_ns"] / 1e9)
@@ -133,10 +137,12 @@ def trial_record(
         **(served_columns(cell, result) | use_columns(cell, strategy, totals, round_trip_us)),
         **_counts(cell, strategy, result, totals),
         **(left | woken | effects | {"shares_core": shares_core}),
+        **fault_columns(cell.faults, carried, result),
         "violations": verdicts.violations(counts, terms),
         "first_finding": result.finding,
     }
-    record = TrialRecord(cell.id, trial, row, [], [], violation_rows(findings, terms, counts))
+    rows = fault_rows(carried, result.totals.get("window_start_ns", 0))
+    record = TrialRecord(cell.id, trial, row, [], [], violation_rows(findings, terms, counts), faults=rows)
     return record if status == DISTURBED else _with_rows(record, result, watched)
 
 

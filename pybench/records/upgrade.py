@@ -3,7 +3,7 @@
 Schema 1 had columns only for the axes that the matrix named, as text; the manifest had all axes of each cell. Now every
 axis is a column, with durations and rates as numbers. Schema 2 had no axis `rtt`: nothing was added to a round trip.
 Schema 3 had no axis `stages`: every load was the same during its window. Schema 4 had no axis `mode`: every trial was
-measured at the load of its cell.
+measured at the load of its cell. Schema 5 had no axis `faults`: no trial harmed its servers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pybench.matrix.cells import AXES, CELL_COLUMNS
+from pybench.matrix.faults import NO_FAULTS
 from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
 from pybench.notation import BadValue, parse_call
@@ -27,8 +28,14 @@ RENAMED = {
     "split_votes_per_1000": "no_quorum_per_1000",
 }
 """Columns of `trials.parquet` under schema 1, and their names now."""
-ADDED: Mapping[str, Any] = {"rtt": "0", "rtt_ms": 0.0, "stages": NO_STAGES.text, "mode": MEASURE.text}
-"""Columns since schema 3, 4 and 5, with their values in older records."""
+ADDED: Mapping[str, Any] = {
+    "rtt": "0",
+    "rtt_ms": 0.0,
+    "stages": NO_STAGES.text,
+    "mode": MEASURE.text,
+    "faults": NO_FAULTS.text,
+}
+"""Columns since schema 3, 4, 5 and 6, with their values in older records."""
 _RENAMED_PHASES = {"lag": "send_delay"}
 
 
@@ -72,7 +79,7 @@ def latency_of_now(latency: pa.Table) -> pa.Table:
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of the manifest's `cells` with every axis, and with its loop replaced by the axes of the loop."""
     loop = cell.get("loop")
-    entry: dict[str, Any] = {name: ADDED[name] for name in ("rtt", "stages", "mode")} | {
+    entry: dict[str, Any] = {name: ADDED[name] for name in ("rtt", "stages", "mode", "faults")} | {
         name: value for name, value in cell.items() if name != "loop"
     }
     if loop is None:

@@ -17,6 +17,7 @@ from pybench.report.html import VERDICT_SYMBOLS
 from pybench.report.section import DataTable
 from pybench.report.sections import nodes
 from pybench.report.sections.answer import clauses
+from pybench.report.sections.faults import figures_table
 from pybench.report.sections.limit import limit_tables
 from pybench.report.sections.ranking import BOUND, LIMIT, PAST_LEASE, QUANTILES, Entry, LoadEntries, by_load, columns_of
 from pybench.report.verdict_reasons import unsafe_and_evidence
@@ -57,7 +58,8 @@ def build(run: Run, view: View | None = None) -> str:
     if view.cells:
         parts += _ranking(view, by_load(view))
         parts += _heat_maps(view)
-    parts += [_data_table(table) for table in limit_tables(view)]
+    harmed = figures_table(view)
+    parts += [_data_table(table) for table in [*limit_tables(view), *([harmed] if harmed else [])]]
     parts.append(_method(run, about))
     return "\n\n".join(parts) + "\n"
 

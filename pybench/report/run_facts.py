@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from pybench.matrix.durations import format_duration
+from pybench.matrix.faults import recorded_faults
 from pybench.matrix.stages import recorded_stages
 from pybench.numbers import format_bytes, format_exact, format_us
 
@@ -169,8 +170,11 @@ def load_settings(manifest: Mapping[str, Any]) -> Rows:
     shared = dict(shared_settings(manifest))
     stages = recorded_stages(shared.get("stages"))
     left_out = {"stages"} if not stages else {"rate_per_s"} if stages.is_open else {"concurrency"}
+    if not recorded_faults(shared.get("faults")):
+        left_out.add("faults")
+    bracketed = ("stages", "faults")
     return [
-        (name, f"({value})" if name == "stages" else value) for name, value in shared.items() if name not in left_out
+        (name, f"({value})" if name in bracketed else value) for name, value in shared.items() if name not in left_out
     ]
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pybench.analysis.assumptions import NOT_CONTENDED, badges
+from pybench.analysis.assumptions import HEALTHY, NOT_CONTENDED, badges, servers_of
 from pybench.analysis.comparison.entrants import BASE_LINE
-from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell
+from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell, terms_of
 from pybench.matrix.conditions import say_conditions
 from pybench.report.rules import promises_nothing
 from pybench.report.view import CellView, View
@@ -112,14 +112,17 @@ def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
         return f"{judgement.reason}; {BASE_LINE} takes no lock, so this shows that the checker detects overlaps"
     if promises_nothing(row):
         return f"{judgement.reason}; this lock promises no exclusion, so overlaps break no promise"
+    if forgetful := terms_of(trials).under.forgetful:
+        return f"{judgement.reason}; {forgetful} came back without its data, so this breaks no promise"
     if totals["lease_overruns"]:
         return f"{judgement.reason}; work outlived the ttl, which is not a fault of the lock"
     return f"{judgement.reason}; the lock does not promise to prevent this"
 
 
 def _stands_on(cell: CellView) -> str:
-    """What SAFE depends on. The reason itself says where no grant was contended."""
-    return "".join(f"; {badge}" for badge in badges(cell.row) if badge != NOT_CONTENDED)
+    """What SAFE depends on. The reason itself names faults, and says where no grant was contended."""
+    told = {NOT_CONTENDED} | ({servers} if (servers := servers_of(cell.row)) != HEALTHY else set())
+    return "".join(f"; {badge}" for badge in badges(cell.row) if badge not in told)
 
 
 def _elsewhere(view: View, cell: CellView) -> str:

@@ -9,12 +9,15 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pybench.analysis.disturbances import Trouble
 from pybench.errors import ServerError
 from pybench.masking import without
 from pybench.matrix.durations import MS
 from pybench.numbers import plural
 from pybench.planning.trial_spec import REPLY_TIMEOUT_NS
+from pybench.records.parts import STEP_NS, step_ns
 from pybench.running.trial_servers import UNREAD
 from pybench.strategies import CATALOGUE
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from pybench.analysis.outcome import Outcome
     from pybench.matrix.cells import Cell
     from pybench.running.trial_servers import Side, Spent
+
+RECOVERY_NS = 5_000 * MS
+"""How long after a fault error replies may still come from it: a database that was killed replays its log first."""
 
 CLOCK_STEP_S = 0.1
 """Smaller steps of the wall clock may come from a pause between two readings of clocks."""
@@ -41,12 +47,29 @@ def ended(sides: Sequence[Side], result: Outcome) -> tuple[list[Spent], list[Tro
     return spent, troubles
 
 
-def refusals(result: Outcome, sides: Sequence[Side], strategy: str) -> list[Trouble]:
-    """The trouble where a server refused calls of acquires: the figures of such a trial do not describe the lock."""
-    if not result.totals["errors"] or result.stopped:
+def refusals(result: Outcome, sides: Sequence[Side], cell: Cell) -> list[Trouble]:
+    """The trouble where a server refused calls of acquires: the figures of such a trial do not describe the lock.
+
+    What servers reply while faults harm them, or soon after, belongs to the record.
+    """
+    if not result.totals["errors"] or result.stopped or _errors_are_of_faults(result, cell):
         return []
-    error = refusal_of(result.errors, sides, strategy)
+    error = refusal_of(result.errors, sides, cell.strategy)
     return [] if error is None else [Trouble(error)]
+
+
+def _errors_are_of_faults(result: Outcome, cell: Cell) -> bool:
+    """Whether each acquire that ended with an error did so within a fault of `cell`, or soon after it."""
+    if not cell.faults or any(row["warmup"] for row in result.errors):
+        return False
+    starts_ns, errors = (result.timeline[name].astype(np.int64) for name in ("start_ns", "errors"))
+    with_errors = starts_ns[errors > 0]
+    length_ns = step_ns(starts_ns, STEP_NS)
+    expected = np.zeros(len(with_errors), dtype=bool)
+    for fault in cell.faults.faults:
+        until_ns = math.inf if fault.until_ns is None else fault.until_ns + RECOVERY_NS
+        expected |= (with_errors + length_ns > fault.at_ns) & (with_errors < until_ns)
+    return bool(expected.all())
 
 
 def refusal_of(rows: Sequence[ErrorReply], sides: Sequence[Side], strategy: str) -> ServerError | None:

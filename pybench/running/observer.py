@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -19,10 +19,13 @@ from pybench import _core
 from pybench.analysis import error_replies
 from pybench.analysis.disturbances import DISTURBANCES, Trouble, disturbances, first_of
 from pybench.errors import RecordError, ServerError
+from pybench.matrix.faults import NO_FAULTS
 from pybench.matrix.stages import NO_STAGES
+from pybench.planning.fault_rules import servers_that_end
 from pybench.planning.needs import CallConditions, Part, call_conditions_of, largest, parts_of, servers_in
 from pybench.planning.network import added_ns
 from pybench.planning.trial_spec import recording_spec, trial_seed, trial_spec
+from pybench.records.fault_rows import Carried, of_core
 from pybench.running.aftermath import (
     all_is_released,
     cleared,
@@ -32,6 +35,7 @@ from pybench.running.aftermath import (
     refusals,
     step_of_clock,
 )
+from pybench.running.faults import FaultThreads
 from pybench.running.machine_sampler import watched
 from pybench.running.trial_servers import DatabaseSpent, Side, Spent, sides_of
 from pybench.running.watch import Slot
@@ -90,6 +94,8 @@ class Measured:
     """What this machine and process did while the trial ran; empty for a control, a baseline or a probe."""
     shares_core: bool | None
     """Whether a given server ran on the core of a load thread at the end; None where unknown."""
+    faults: Sequence[Carried] = ()
+    """What became of the faults of the plan."""
 
     @property
     def database(self) -> DatabaseSpent | None:
@@ -150,7 +156,7 @@ class Observer:
 
     def planted(self, cell: Cell) -> list[tuple[str, bool]]:
         """Each kind of planted fault, and whether the checker of a trial of `cell` finds it. Sends nothing."""
-        steady = replace(cell, stages=NO_STAGES)  # Stages would have to fill the window of 1 ns.
+        steady = replace(cell, stages=NO_STAGES, faults=NO_FAULTS)  # Stages would have to fill the window of 1 ns.
         return self._trial(Slot(0, steady, 0, 0.0), self._sides(cell), warmup_ns=0, duration_ns=1).planted()
 
     def observe(
@@ -171,6 +177,7 @@ class Observer:
         Raises ServerError where the trial could not begin.
         """
         sides = self.new_sides(slot.cell, servers)
+        faults = FaultThreads(slot.cell, self.matrix, sides, self.pool)
         times = {"warmup_ns": warmup_ns, "duration_ns": duration_ns}
         trial = self._trial(slot, sides, **times, until_steady=until_steady, stem=stem)
         try:
@@ -180,7 +187,7 @@ class Observer:
                 side.begin()
             started_at, started = datetime.now(UTC), time.monotonic()
             self.watch.trial_begins(slot, trial)
-            with watched([] if slot.is_control else sides) as machine:
+            with watched([] if slot.is_control else sides) as machine, self._healed(faults, trial) as carried:
                 result = self._run_trial(trial, sides, slot.cell.strategy)
             error_replies.mask(result.errors, self.matrix.secrets)
             shares_core = self.placement.shares_core()
@@ -191,7 +198,7 @@ class Observer:
             self._clear_if_possible(sides)
             raise
         step = step_of_clock(jumped_s, slot.cell.ttl_ms)
-        trouble = first_of([*troubles, *([] if step is None else [step]), *refusals(result, sides, slot.cell.strategy)])
+        trouble = first_of([*troubles, *([] if step is None else [step]), *refusals(result, sides, slot.cell)])
         left_over = None
         if trouble is None:
             left, trouble = cleared(sides)
@@ -199,12 +206,37 @@ class Observer:
             self._note_disturbances(slot, result, sides)
         else:
             self._clear_if_possible(sides)
-        return Measured(result, started_at, wall_s, spent, trouble, left_over, machine.series, shares_core)
+        return Measured(
+            result,
+            started_at,
+            wall_s,
+            spent,
+            trouble,
+            left_over,
+            machine.series,
+            shares_core,
+            [*carried, *of_core(slot.cell.faults, result)],
+        )
+
+    @contextmanager
+    def _healed(self, faults: FaultThreads, trial: _core.Trial) -> Iterator[list[Carried]]:
+        """Carry the faults of `trial` out; afterwards all servers are healthy. Raises ServerError where one is not.
+
+        What was done is in the list when the block has ended.
+        """
+        carried: list[Carried] = []
+        faults.start(trial)
+        try:
+            yield carried
+        finally:
+            with self.interrupts.shielded():
+                carried += faults.stop()
 
     def new_sides(self, cell: Cell, servers: Sequence[AnyServer]) -> list[Side]:
         """The servers of a new trial of `cell`. Its keys begin with `key_prefix` from now on."""
         self.trials_begun += 1
-        return sides_of(cell, servers, self.matrix.backends, run_id=self.run_id, trial=self.trials_begun)
+        ending = servers_that_end(cell, self.matrix)
+        return sides_of(cell, servers, self.matrix.backends, run_id=self.run_id, trial=self.trials_begun, ending=ending)
 
     @property
     def key_prefix(self) -> str:

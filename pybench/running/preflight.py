@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pybench.errors import ServerError
 from pybench.matrix.durations import MS
+from pybench.matrix.faults import NO_FAULTS
 from pybench.matrix.places import parts_of_place
 from pybench.matrix.round_trips import NO_ROUND_TRIP
 from pybench.matrix.search_modes import MEASURE
@@ -105,6 +106,7 @@ def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:
         rtt=NO_ROUND_TRIP,
         stages=NO_STAGES,
         mode=MEASURE,
+        faults=NO_FAULTS,
         ttl_ms=RENEWED_TTL_MS if renews else cell.ttl_ms,
         rate_per_s=None,
         after_lease="continue",

@@ -305,6 +305,7 @@ class Runner:
             trouble=measured.trouble,
             watched=Watched([spent.series for spent in measured.spent], measured.machine),
             throttled=since,
+            carried=measured.faults,
         )
         return record, measured
 

@@ -7,7 +7,7 @@ Does not do: running the trial; see `runner`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -46,21 +46,26 @@ class Spent:
     """Calls by command, as counted by the server; None for a server without such counts."""
     series: Sequence[Sample] = ()
     """What the server did while the trial ran; empty where it was not watched."""
+    is_unread: bool = False
+    """Whether the usage could not be read after the trial, or cannot be told, because a fault ended the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSpent(Spent):
     """The usage of a database in a trial, with its final rows."""
 
-    figures: PostgresFigures
+    figures: PostgresFigures | None
+    """None where a fault ended the server."""
     samples: Samples
     effects: Effects | None
     """The effects in the table; None for a lock without a table."""
     final_values: NDArray[np.uint64] | None
     """The final value of each row; None for a lock that is not judged by its writes."""
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any] | None:
         """The usage for the record: counters, and the shares of time that sessions waited, by cause."""
+        if self.figures is None:
+            return None
         looks = {"taken": self.samples.taken, "most_sessions": self.samples.most_sessions}
         error = {} if self.samples.error is None else {"error": self.samples.error}
         return {**self.figures.counters(), "waits": self.samples.shares(), "looks": {**looks, **error}}
@@ -68,6 +73,14 @@ class DatabaseSpent(Spent):
 
 class Side(Protocol):
     """One server of a trial."""
+
+    @property
+    def server(self) -> AnyServer:
+        """The server as it was when the trial began."""
+
+    @property
+    def client_names(self) -> str:
+        """The names of the connections of the trial begin so."""
 
     @property
     def disturbance(self) -> str | None:
@@ -99,14 +112,24 @@ class Side(Protocol):
 
 
 def sides_of(
-    cell: Cell, servers: Sequence[AnyServer], backends: Mapping[str, Backend], *, run_id: str, trial: int
+    cell: Cell,
+    servers: Sequence[AnyServer],
+    backends: Mapping[str, Backend],
+    *,
+    run_id: str,
+    trial: int,
+    ending: Collection[int] = (),
 ) -> list[Side]:
-    """One side for each of `servers`, in the order in which the lock of `cell` numbers them."""
+    """One side for each of `servers`, in the order in which the lock of `cell` numbers them.
+
+    `ending` are the places of those that faults end.
+    """
+    keys_may_go = CATALOGUE[cell.strategy].judged_by is Judge.GUARD
     return [
-        RedisSide(server, f"pybench:{run_id}:{trial}:", keys_may_go=CATALOGUE[cell.strategy].judged_by is Judge.GUARD)
+        RedisSide(server, f"pybench:{run_id}:{trial}:", keys_may_go=keys_may_go, ends=place in ending)
         if isinstance(server, Server)
-        else PostgresSide(server, cell, backends[parts_of_place(cell.backend)[-1]], run_id, trial)
-        for server in servers
+        else PostgresSide(server, cell, backends[parts_of_place(cell.backend)[-1]], run_id, trial, ends=place in ending)
+        for place, server in enumerate(servers)
     ]
 
 
@@ -114,13 +137,18 @@ class RedisSide:
     """A Redis server. Clients create keys with the trial's prefix, and `clear` removes these keys.
 
     `keys_may_go` is set for a lock that is judged by its guard, since such a lock must survive the loss of keys.
+    `ends` is set where a fault ends the server: its counters then begin anew.
     """
 
-    def __init__(self, server: Server, prefix: str, *, keys_may_go: bool = False) -> None:
+    client_names = "pybench-"
+
+    def __init__(self, server: Server, prefix: str, *, keys_may_go: bool = False, ends: bool = False) -> None:
         self.server = server
+        self.ends = ends
         self.prefix = prefix
         self.keys_may_go = keys_may_go
         self._sampler = RedisSampler(server)
+        self._sampler.opens_again = ends
         self._before: list[ServerFigures] = []
         self._spent: ServerFigures | None = None
 
@@ -142,6 +170,8 @@ class RedisSide:
     def end(self) -> Spent:
         """The usage since `begin`. Raises ServerError, also after a restart and after a forbidden loss of keys."""
         self._sampler.stop()
+        if self.ends:
+            return Spent(None, None, self._sampler.series, is_unread=True)
         try:
             after = [read_figures(server) for server in self._all]
         except ServerError as error:
@@ -173,13 +203,20 @@ class RedisSide:
 
 
 class PostgresSide:
-    """A Postgres server. The trial has a table in its own schema, created before the trial and dropped after it."""
+    """A Postgres server. The trial has a table in its own schema, created before the trial and dropped after it.
+
+    `ends` is set where a fault ends the server: its counters then begin anew.
+    """
 
     disturbance = None
     """Every disturbance of a database makes the trial invalid, and is raised by `end`."""
 
-    def __init__(self, server: PostgresServer, cell: Cell, backend: Backend, run_id: str, trial: int) -> None:
+    def __init__(
+        self, server: PostgresServer, cell: Cell, backend: Backend, run_id: str, trial: int, *, ends: bool = False
+    ) -> None:
         from pybench.servers import postgres
+
+        self.ends = ends
 
         self._postgres = postgres
         self.server = server
@@ -187,7 +224,13 @@ class PostgresSide:
         self.prepares = backend.prepare
         self.schema = postgres.schema_name(run_id, trial)
         self._sampler = postgres.Sampler(server, self.schema)
+        self._sampler.opens_again = ends
         self._before: PostgresFigures | None = None
+
+    @property
+    def client_names(self) -> str:
+        """See `Side`."""
+        return self.schema
 
     @property
     def _uses_rows(self) -> bool:
@@ -245,12 +288,12 @@ class PostgresSide:
                 self._end_sessions(session)
                 effects = self._postgres.read_effects(session, self.schema) if self._uses_rows else None
                 values = self._postgres.read_values(session, self.schema, self.cell.keys) if self._writes else None
-            after = self._postgres.read_figures(self.server)
+            after = None if self.ends else self._postgres.read_figures(self.server)
         except ServerError as error:
             raise _unread(error, self.server) from None
-        spent = self._postgres.difference(self._before, after)
+        spent = None if after is None else self._postgres.difference(self._before, after)
         return DatabaseSpent(
-            spent.cpu_us,
+            None if spent is None else spent.cpu_us,
             None,
             self._sampler.series,
             figures=spent,
@@ -285,7 +328,7 @@ def _unread(error: ServerError, server: AnyServer) -> ServerError:
     return error if server.started_by_us else LocksGone.unread(error)
 
 
-UNREAD = Spent(None, None)
+UNREAD = Spent(None, None, is_unread=True)
 """The usage of a server whose figures could not be read after a trial."""
 
 
@@ -329,7 +372,7 @@ def spent_cpu_us(spent: Sequence[Spent]) -> float | None:
 
 def spent_calls(spent: Sequence[Spent]) -> Counter[str] | None:
     """Calls by command, summed over all servers that count them; None without counts, or where a reading failed."""
-    if UNREAD in spent:
+    if any(one.is_unread for one in spent):
         return None
     counted = [Counter(one.calls) for one in spent if one.calls is not None]
     return sum(counted, Counter()) if counted else None

@@ -11,7 +11,8 @@ The keeper becomes the parent of the processes that a killed server leaves, and 
 Arguments: folder, open files wanted, the cores to keep to (`0,1`; `all` for no such bound), the user to run the server
 as (`UID:GID`; `same` for one's own), the signals that end it one after another (`INT,QUIT`; SIGKILL is the last),
 inherited file descriptor of the folder's lock, command of the server.
-Prints `pid N`, and `exit N` when the server ends by itself.
+Prints `pid N`, and `exit N` when the server ends by itself. A line `start` on standard input starts a server that has
+ended again, and prints its new `pid N`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ import signal
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PATIENCE_S = 1.0
 """Time for the server to end after each signal."""
 
@@ -33,6 +38,9 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 IPC_RMID = 0
 OWNER = 0
+
+START = b"start\n"
+"""What the owner sends to start a server again that has ended."""
 
 POSTGRES_DATA = "data"
 """The data folder of a Postgres, in the folder of its server."""
@@ -45,9 +53,8 @@ def main(arguments: list[str]) -> None:
     os.chdir(folder)
     signals = _catch_signals()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    server = _launch(command, int(files), cores, user)
-    _say(f"pid {server}")
-    if _wait_for_the_end(server, signals):
+    server = _wait_for_the_end(lambda: _launch(command, int(files), cores, user), signals)
+    if server:
         _end(server, [signal.Signals[f"SIG{name}"] for name in endings.split(",")])
     _end_orphans()
     remove_shared_memory(folder)
@@ -116,26 +123,38 @@ def _raise_file_limit(files: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _wait_for_the_end(server: int, signals: int) -> bool:
-    """Wait for the end of the owner or for a signal. True when the server still runs then."""
-    running = True
+def _wait_for_the_end(launch: Callable[[], int], signals: int) -> int:
+    """Start the server, and wait for the end of the owner or for a signal. The pid of the server; 0 if it has ended."""
+    server = _started(launch)
     while True:
         ready, _, _ = select.select([OWNER, signals], [], [])
-        if OWNER in ready and not os.read(OWNER, 64):
-            return running
+        if OWNER in ready:
+            asked = os.read(OWNER, 64)
+            if not asked:
+                return server
+            if START in asked and not server:
+                _end_orphans()
+                server = _started(launch)
         if signals not in ready:
             continue
         told = os.read(signals, 64)
-        if running:
+        if server:
             ended, status = os.waitpid(server, os.WNOHANG)
             if ended:
-                running = False
+                server = 0
                 _say(f"exit {os.waitstatus_to_exitcode(status)}")
         if any(number != signal.SIGCHLD for number in told):
-            return running
+            return server
+
+
+def _started(launch: Callable[[], int]) -> int:
+    server = launch()
+    _say(f"pid {server}")
+    return server
 
 
 def _end(server: int, endings: list[signal.Signals]) -> None:
+    os.kill(server, signal.SIGCONT)  # A stopped server would not see the signals below.
     for number in endings:
         os.kill(server, number)
         deadline = time.monotonic() + PATIENCE_S

@@ -7,8 +7,9 @@ Not for use by several threads.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 from pydantic import SecretStr
 
@@ -21,10 +22,15 @@ from pybench.servers.redis.endpoint import Endpoint
 from pybench.servers.redis.probe import probe
 from pybench.servers.redis.server import Server
 from pybench.servers.redis.supervisor import SupervisedServer
-from pybench.servers.supervised import Supervised
 
 if TYPE_CHECKING:
+    from pybench.servers import AnyServer
     from pybench.servers.postgres import PostgresServer
+    from pybench.servers.postgres.supervisor import SupervisedPostgres
+
+    StartedServer = SupervisedServer | SupervisedPostgres
+
+AnyKind = TypeVar("AnyKind", bound="Server | PostgresServer")
 
 REPLICAS_S = 10.0
 """Time until a primary counts all its replicas."""
@@ -58,7 +64,7 @@ class ServerPool:
         self.cores: Sequence[int] = ()
         self._servers: dict[tuple[str, AppendFsync, int], list[Server]] = {}
         self._postgres: dict[str, PostgresServer] = {}
-        self._supervised: list[Supervised] = []
+        self._supervised: list[StartedServer] = []
 
     def __enter__(self) -> Self:
         return self
@@ -104,6 +110,20 @@ class ServerPool:
         assert backend.urls or postgres.room(server) >= sessions, "the first call asks for the most sessions"
         self._postgres[backend.name] = server
         return server
+
+    def process_of(self, server: AnyServer) -> StartedServer:
+        """The process of a server that the pool started."""
+        return next(one for one in self._supervised if one.endpoint == server.endpoint)
+
+    def started_again(self, process: StartedServer) -> None:
+        """Wait until `process`, which has been started again, is ready, and renew what is known of it.
+
+        Raises ServerError.
+        """
+        facts = process.wait_until_ready()
+        for servers in self._servers.values():
+            servers[:] = [_renewed(one, process, facts) for one in servers]
+        self._postgres = {name: _renewed(one, process, facts) for name, one in self._postgres.items()}
 
     def check(self) -> None:
         """Raise ServerError, with what it logged, if a server that the pool started has ended by itself."""
@@ -162,6 +182,13 @@ class ServerPool:
                     hint="a lock of several servers needs each on its own: give others, or lower nodes",
                 )
         return Server(endpoint, facts, GIVEN)
+
+
+def _renewed(server: AnyKind, process: StartedServer, facts: object) -> AnyKind:
+    """`server` with its new process and facts, if it is the one of `process`."""
+    if server.endpoint != process.endpoint:
+        return server
+    return cast("AnyKind", replace(cast("Any", server), pid=process.pid, facts=facts))
 
 
 def _await_replicas(primary: Server) -> None:

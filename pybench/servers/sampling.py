@@ -52,6 +52,7 @@ class Sampler(ABC):
         """What ended the sampling early."""
         self._every_s = every_s
         self._cpu_us = 0.0
+        self._is_cut = False
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -66,10 +67,13 @@ class Sampler(ABC):
         """End a `sample` that waits on another thread."""
 
     def close(self) -> None:  # noqa: B027 - a subclass may have nothing to do
-        """Release what `open` has made; called once, after the last sample."""
+        """Release what `open` has made; called after the last sample, and before another `open`."""
 
     expected: tuple[type[Exception], ...] = (ServerError,)
     """The errors that end the sampling."""
+
+    opens_again = False
+    """Whether such an error only ends the connection, because faults cut it or end the server."""
 
     def __enter__(self) -> Self:
         """Prepare, before the trial begins, and start the thread."""
@@ -105,16 +109,30 @@ class Sampler(ABC):
         try:
             while not self._over.is_set():
                 before_ns = time.thread_time_ns()
-                self._keep(self.sample())
+                self._take()
                 spent_us = (time.thread_time_ns() - before_ns) / 1e3
                 self._cpu_us += spent_us
                 due = max(due + max(self._every_s, spent_us / 1e6 / MOST_SHARE), time.monotonic())
                 self._over.wait(due - time.monotonic())
             # The end of the trial lies between two samples.
-            self._keep(self.sample())
+            self._take()
         except self.expected as error:
             if not self._over.is_set():
                 self.error = " ".join(str(error).split())
+
+    def _take(self) -> None:
+        """Take a sample. One that fails is left out where the server may be gone for a while."""
+        try:
+            if self._is_cut:
+                self.open()
+                self._is_cut = False
+            self._keep(self.sample())
+        except self.expected:
+            if not self.opens_again:
+                raise
+            if not self._is_cut:
+                self.close()
+            self._is_cut = True
 
     def _keep(self, sample: Sample) -> None:
         counters = {**sample.counters, "sampling_us": self._cpu_us}

@@ -8,6 +8,7 @@ any way (see `keeper`). No signal is caught here: a program that turns SIGTERM i
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import select
 import signal
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
+import psutil
 from pydantic import SecretStr
 
 from pybench.errors import ServerError
@@ -111,6 +113,58 @@ class Supervised:
         status = self._keeper.poll()
         return None if status is None else f"ended with its keeper, which {_told(status)}"
 
+    def signal_all(self, number: signal.Signals) -> None:
+        """Send a signal to all processes of the server. One that has ended meanwhile is left out.
+
+        The first process is stopped before the others are listed, since it could make more of them; when it is killed,
+        they are listed before, since they are then no longer known by it.
+        """
+        with contextlib.suppress(psutil.Error):
+            first = psutil.Process(self.pid)
+            if number is signal.SIGSTOP:
+                first.send_signal(number)
+            others = first.children(recursive=True)
+            for one in (*others, first):
+                with contextlib.suppress(psutil.Error):
+                    one.send_signal(number)
+
+    def signal_first(self, number: signal.Signals) -> None:
+        """Send a signal to the first process of the server."""
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(self.pid).send_signal(number)
+
+    def kill(self) -> None:
+        """End all its processes by SIGKILL. The folder stays, and `start_again` starts it there."""
+        # A database whose first process runs on would react to the end of the others.
+        self.signal_all(signal.SIGSTOP)
+        self.signal_all(signal.SIGKILL)
+        self.await_end()
+
+    def await_end(self, seconds: float = START_S) -> None:
+        """Wait until it has ended by itself. Raises ServerError."""
+        deadline = time.monotonic() + seconds
+        while self.end() is None:
+            if time.monotonic() >= deadline:
+                raise ServerError(
+                    f"the server that pybench had started did not end within {format_seconds(seconds)}",
+                    hint="is this machine very busy? pybench doctor looks at it",
+                )
+            time.sleep(0.002)
+
+    def start_again(self) -> None:
+        """Start it in its folder, after its end; `wait_until_ready` of its kind waits for it. Raises ServerError."""
+        assert self._keeper.stdin is not None
+        self.pid = 0
+        try:
+            os.write(self._keeper.stdin.fileno(), keeper.START)
+        except OSError:
+            raise self._did_not_start("cannot be started again, because its keeper has ended") from None
+        deadline = time.monotonic() + START_S
+        while "exit" in self._words():
+            if time.monotonic() >= deadline or self._keeper.poll() is not None:
+                raise self._did_not_start("cannot be started again")
+            time.sleep(0.002)
+
     def log_tail(self, lines: int = 10) -> str:
         """The last lines that the server printed, without its password; empty when there are none.
 
@@ -192,7 +246,7 @@ class Supervised:
         return ServerError(f"{self.binary.path} {how}{said}", hint=f"{words}your own server will do: {option} URL")
 
     def _words(self) -> dict[str, str]:
-        """What the keeper has printed: `pid` and, once the server ended by itself, `exit`."""
+        """What the keeper has printed of the present server: `pid` and, once it ended by itself, `exit`."""
         pipe = self._keeper.stdout
         assert pipe is not None
         while select.select([pipe], [], [], 0)[0]:
@@ -201,7 +255,11 @@ class Supervised:
                 break
             self._said += got
         lines = self._said.decode().split("\n")[:-1]
-        return {word: value for word, _, value in (line.partition(" ") for line in lines)}
+        words: dict[str, str] = {}
+        for word, _, value in (line.partition(" ") for line in lines):
+            # A server that was started again is another process.
+            words = {word: value} if word == "pid" else {**words, word: value}
+        return words
 
 
 def launched(launch: Callable[[], Server], ready: Callable[[Server], Ready]) -> tuple[Server, Ready]:

@@ -135,7 +135,7 @@ def _measured(test: Test) -> tuple[list[_Measured], Sequence[Spent], Trouble | N
         else:
             seen.append(id(site.sides))
             spent, found = ended(site.sides, part)
-            troubles += [*found, *refusals(replace(part, stopped=False), site.sides, site.cell.strategy)]
+            troubles += [*found, *refusals(replace(part, stopped=False), site.sides, site.cell)]
         used = used or spent
         if part is None:
             continue

@@ -156,7 +156,7 @@ def counts(run):
 def test_a_killed_and_resumed_run_has_the_rows_of_every_trial_once(folder):
     folder.add_trial(detailed(1))
     folder.add_trial(detailed(2))
-    expected = {"clients": 4, "commands": 2, "nodes": 4, "telemetry": 8}
+    expected = {"clients": 4, "commands": 2, "nodes": 4, "telemetry": 8, "faults": 0}
     killed = load(folder.path)
     assert counts(killed) == expected
     folder.finish("interrupted")
@@ -166,7 +166,7 @@ def test_a_killed_and_resumed_run_has_the_rows_of_every_trial_once(folder):
     again.add_trial(detailed(3))
     again.finish("complete")
     run = load(folder.path)
-    assert counts(run) == {"clients": 6, "commands": 3, "nodes": 6, "telemetry": 12}
+    assert counts(run) == {"clients": 6, "commands": 3, "nodes": 6, "telemetry": 12, "faults": 0}
     assert sorted(commands[0] for commands in run.commands["commands"]) == [1, 2, 3]
     assert run.clients["grants"].sum() == 3 * 2_000
 

@@ -354,6 +354,7 @@ def test_what_speaks_of_no_cell_is_noted():
         ("regions", 9, 60),
         ("stages", 3, 120),
         ("limit", 3, 450),
+        ("faults", 10, 90),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):
@@ -378,5 +379,6 @@ def test_every_example_is_planned_by_a_test():
         "regions",
         "stages",
         "limit",
+        "faults",
     }
     assert {path.stem for path in Path("examples").glob("*.yaml")} == known

@@ -28,6 +28,7 @@ def test_a_finished_folder_holds_what_the_readme_lists_and_no_parts(folder):
     assert sorted(path.name for path in folder.path.iterdir()) == [
         "clients.parquet",
         "commands.parquet",
+        "faults.parquet",
         "latency.parquet",
         "manifest.json",
         "nodes.parquet",
@@ -43,9 +44,9 @@ def test_a_finished_folder_holds_what_the_readme_lists_and_no_parts(folder):
 def test_every_file_carries_the_schema_number(folder):
     folder.add_trial(record(result=FakeResult(violations=[violation()])))
     folder.finish("complete")
-    for name in ("trials", "latency", "timeline", "clients", "commands", "nodes", "telemetry"):
-        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"5"
-    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 5
+    for name in ("trials", "latency", "timeline", "clients", "commands", "nodes", "telemetry", "faults"):
+        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"6"
+    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 6
     assert json.loads((folder.path / "manifest.json").read_text())["schema"] == 5
 
 

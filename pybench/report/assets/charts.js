@@ -98,7 +98,7 @@
       showarrow: false,
     }));
   const layoutOf = (figure, room) => {
-    const { xaxis, annotations = [], meta, ...rest } = figure.layout;
+    const { xaxis, annotations = [], shapes = [], meta, ...rest } = figure.layout;
     /* A panel may have several vertical axes above each other. */
     const vertical = Object.entries(rest).filter(([name]) => name.startsWith("yaxis"));
     const ink = resolve("var(--ink-soft)");
@@ -118,6 +118,7 @@
           .map((one) => ({ ...labelled(one, figure.data), font: { size: 12, color: resolve("var(--ink)") } })),
       ],
       font: { family, size: 12, color: ink },
+      shapes: coloured(shapes),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       showlegend: false,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pybench.analysis.assumptions import servers_of
 from pybench.analysis.disturbances import DISTURBANCES, disturbances
 from pybench.analysis.error_replies import refusals
 from pybench.analysis.send_delay import REMEDY, late_cells
@@ -15,6 +16,7 @@ from pybench.numbers import missing, plural
 from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.cautions.of_load import strain
 from pybench.report.cautions.of_servers import circumstances
+from pybench.report.sections import faults
 from pybench.report.view import View
 
 # A cell is noisy where its interval is wider than this share of its median.
@@ -46,6 +48,7 @@ def cautions(view: View) -> list[Caution]:
     found += circumstances(view)
     found += _refused(view)
     found += _outlived(view)
+    found += _harmed(view)
     found += _disturbed(view)
     found += _repetition(view)
     return found
@@ -133,8 +136,24 @@ def _outlived(view: View) -> Sequence[Caution]:
     return [Caution("Holds outlived their leases", listed(sentences))] if sentences else []
 
 
+def _harmed(view: View) -> Iterator[Caution]:
+    """Faults that the matrix asked for, and those that could not be carried out."""
+    harmed = [cell for cell in view.cells if faults.has_faults(cell)]
+    if not harmed:
+        return
+    names = list(dict.fromkeys(servers_of(cell.row).removeprefix("under ") for cell in harmed))
+    yield Caution(
+        "Faults",
+        f"In {len(harmed)} of {plural(len(view.cells), 'cell')} these faults were caused on purpose: "
+        f"{listed(names)} Broken connections, lost replies and errors are expected there, and a lock is "
+        "blamed only for what it promises under these faults.",
+    )
+    if errors := faults.failed(view):
+        yield Caution("Faults failed", f"Some faults were not carried out as planned: {listed(errors)}", grave=True)
+
+
 def _disturbed(view: View) -> Sequence[Caution]:
-    measured = [cell for cell in view.cells if cell.number("trials")]
+    measured = [cell for cell in view.cells if cell.number("trials") and not faults.has_faults(cell)]
     disturbed = [cell for cell in measured if any(cell.number(name) for name in DISTURBANCES)]
     if not disturbed:
         return []

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pybench.analysis.assumptions import BY_PROBE, NOT_CONTENDED, badges
+from pybench.analysis.assumptions import BY_PROBE, HEALTHY, NOT_CONTENDED, badges, servers_of
 from pybench.analysis.comparison import Figure as Placed
 from pybench.analysis.comparison import Out, Standing
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
@@ -251,8 +251,9 @@ def _bold_column(standing: Standing) -> str | None:
 
 
 def _evidence(cell: CellView) -> list[str]:
-    """On what SAFE rests, where it does not rest on contended grants of the cell itself."""
-    return [badge for badge in badges(cell.row) if badge in (NOT_CONTENDED, BY_PROBE)]
+    """On what SAFE rests, where it does not rest on contended grants of the cell itself, on healthy servers."""
+    faults = {servers_of(cell.row)} - {HEALTHY}
+    return [badge for badge in badges(cell.row) if badge in {NOT_CONTENDED, BY_PROBE} | faults]
 
 
 def _not_ranked(standing: Standing) -> str:

@@ -18,7 +18,7 @@ from pybench.report.charts.curves import MARGIN, cell_stroke, cell_trace, symbol
 from pybench.report.charts.grid import Charts, cell_table, charts_section, datum
 from pybench.report.charts.stacked import stacked
 from pybench.report.section import DataTable, Datum, Figure, Section
-from pybench.report.sections import telemetry
+from pybench.report.sections import faults, telemetry
 from pybench.report.view import CellView, View
 
 # The step of a window of up to five minutes, and the time for which grants are given.
@@ -29,6 +29,7 @@ POINTS = 40_000
 FAINT = 0.25
 GRANTS_HEIGHT = 180
 BELOW = " Below, over the same time, what servers and machine did, sampled ten times a second: medians over trials."
+SHADED = " Shaded: faults that were caused on purpose."
 MEDIANS = (
     "A thick line is the median over the trials of a lock. Point at a line, or at a name in the legend, to highlight "
     "the trials of that lock."
@@ -58,7 +59,7 @@ def render(view: View) -> Section | None:
         id="timeline",
         title="Over time",
         lede="Grants per 100 ms in each whole step of the measured window, one thin line for each trial. A steady lock "
-        f"is flat; a stall drops to zero.{averaged}{BELOW if watched else ''}",
+        f"is flat; a stall drops to zero.{SHADED if len(view.run.faults) else ''}{averaged}{BELOW if watched else ''}",
         figures=figures,
         note=MEDIANS if view.run.trials["trial"].nunique() > 1 else "",
         tables=[_table(view, by_cell)],
@@ -118,8 +119,11 @@ def _panel(
     alt = f"Grants per 100 ms over time{', ' + title if title else ''}. {ranges}."
     y, parts = _y_axis(view, drawn, by_cell), telemetry.parts_of(drawn, watched)
     missing = [one.line.label for one in cells if one.id not in by_cell]
+    harmed = faults.spans(view, drawn)
+    shapes = {"shapes": faults.shading(harmed)} if harmed else {}
+    alt += "".join(f" Shaded: {name} from {begin:.2f} s to {end:.2f} s." for begin, end, name in harmed)
     if not parts:
-        layout = {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN}
+        layout = {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN, **shapes}
         return Figure(id_, title, alt, data, layout, missing=missing)
     below = [(telemetry.axis_of(part, drawn, watched), telemetry.PART_HEIGHT) for part in parts]
     stack = stacked(x, [(y, GRANTS_HEIGHT), *below])
@@ -127,7 +131,7 @@ def _panel(
     for part, suffix in zip(parts, stack.suffixes[1:], strict=True):
         data += [_watched(cell, watched[cell.id], part, suffix) for cell in drawn if cell.id in watched]
     alt += f" Below: {', '.join(part.title for part in parts)}."
-    return Figure(id_, title, alt, data, stack.layout, stack.height, missing=missing)
+    return Figure(id_, title, alt, data, stack.layout | shapes, stack.height, missing=missing)
 
 
 def _watched(cell: CellView, rows: pd.DataFrame, part: telemetry.Part, suffix: str) -> dict[str, Any]:

@@ -56,7 +56,8 @@ class SupervisedPostgres(Supervised):
             lines = (self.folder / POSTGRES_DATA / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except OSError:
             return False
-        return len(lines) > 7 and lines[7].strip() == _READY
+        # A killed server leaves the file, which then tells of the process before.
+        return len(lines) > 7 and lines[0].strip() == str(self.pid) and lines[7].strip() == _READY
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@
 
 use crate::contention::{self, Rivals};
 use crate::crowd::Crowd;
+use crate::deaths::Deaths;
 use crate::fences::Fences;
 use crate::fifo::Fifo;
 use crate::findings::Findings;
@@ -34,6 +35,7 @@ pub struct Checker {
     pub(crate) fences: Option<Fences>,
     pub(crate) fifo: Option<Fifo>,
     pub(crate) sessions: Option<Sessions>,
+    pub(crate) deaths: Deaths,
     /// No crowds, no fences, no order, no sessions: the usual trial takes a short path.
     pub(crate) is_plain: bool,
     /// The current window, or `OUTSIDE`. A grant stores its own window: what later happens to a grant of the warm-up
@@ -70,6 +72,7 @@ impl Checker {
             fences: rules.fences.then(|| Fences::new(clients, keys)),
             fifo: Fifo::judging(rules.order, clients, keys),
             sessions: rules.sessions.then(Sessions::default),
+            deaths: Deaths::default(),
             is_plain: !rules.fences && rules.order == Order::Ignored && !rules.sessions,
             window: OUTSIDE,
             windows_begun: 0,
@@ -153,6 +156,7 @@ impl Checker {
             Event::LeaseLost { client } => self.lease_lost(at, client),
             Event::HungUp { client } => self.hung_up(at, client),
             Event::Stopped { client } => self.stopped(at, client),
+            Event::Died { client } => self.died(at, client),
             Event::Released { client } => self.released(at, client),
             Event::DeniedRelease { client } => self.denied(at, client),
             Event::DriverStalled { .. } => self.driver_stalled_until = at,
@@ -188,6 +192,8 @@ impl Checker {
         let (counts, violations) = self.log.finish(at);
         Report {
             figures: self.figures,
+            orphans: self.deaths.orphans,
+            time_to_free: self.deaths.freed,
             counts,
             violations,
             first_finding: self.findings.first,
@@ -297,6 +303,7 @@ impl Checker {
             figures.lease_freed_grants += u64::from(freed);
         }
         turns::serve(record, clients, window, figures, id);
+        self.deaths.granted(at, clients[id as usize].key);
 
         let client = &mut clients[id as usize];
         client.since = at;

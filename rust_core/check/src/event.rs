@@ -4,7 +4,8 @@
 //!                 Waiting            Granted             Released
 //!          Idle ───────────> Waiting ───────> Holding ───────────────> Idle
 //!           ^                 │ ↺ Queued       │  ↺ Renewed, LeaseLost, HungUp
-//!           └ GaveUp, CutOff ─┘                └─ Stopped ─> Stopped ────> Idle  Released, or the next Waiting
+//!           └ GaveUp, CutOff, ┘                └─ Stopped, ─> Stopped ───> Idle  Released, or the next Waiting
+//!             Died                                Died
 //! ```
 //!
 //! For locks that depend on a session a `LeaseLost` or a `HungUp` may also follow the `Released`; for locks with a
@@ -53,6 +54,9 @@ pub enum Event {
     /// The holder stopped working without a release, for example at the end of its lease: belief and work end. A
     /// release may follow; it counts for the hand-over, and for what it may delete.
     Stopped { client: ClientId },
+    /// The client died, with all that it knew: its wait ends, or its belief and its work. What it held stays on the
+    /// server until the lease ends.
+    Died { client: ClientId },
     /// The release is about to be sent: belief and work end.
     Released { client: ClientId },
     /// The reply to the release was "not held" before the lease ended, and no loss had been reported before.
@@ -79,6 +83,7 @@ impl Event {
             | Self::LeaseLost { client }
             | Self::HungUp { client }
             | Self::Stopped { client }
+            | Self::Died { client }
             | Self::Released { client }
             | Self::DeniedRelease { client }
             | Self::DriverStalled { client } => client,
@@ -88,7 +93,7 @@ impl Event {
     /// Whether the event ends a belief: at equal stamps such events come first.
     pub const fn ends_belief(self) -> bool {
         match self {
-            Self::LeaseLost { .. } | Self::Stopped { .. } | Self::Released { .. } => true,
+            Self::LeaseLost { .. } | Self::Stopped { .. } | Self::Died { .. } | Self::Released { .. } => true,
             Self::Waiting { .. }
             | Self::Queued { .. }
             | Self::GaveUp { .. }

@@ -6,6 +6,11 @@ use locks::{Fence, Key, Nanos};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub figures: Figures,
+    /// Locks that clients left behind which died while they believed: nobody can release such a lock before its lease
+    /// ends. In the whole trial; none of a lock that ends with a session.
+    pub orphans: u64,
+    /// From the death of each holder to the next grant of its key, if there was one: the first 10,000.
+    pub time_to_free: Vec<Nanos>,
     pub counts: ViolationCounts,
     /// The first 100, in the order of `at`; `counts` counts all.
     pub violations: Vec<Violation>,

@@ -44,6 +44,7 @@ impl Record {
             Event::Released { .. } => (10, 0, 0, 0, 0),
             Event::DeniedRelease { .. } => (11, 0, 0, 0, 0),
             Event::DriverStalled { .. } => (12, 0, 0, 0, 0),
+            Event::Died { .. } => (13, 0, 0, 0, 0),
         };
         let mut bytes = [0; SIZE];
         bytes[0] = kind;
@@ -92,6 +93,7 @@ impl Record {
             10 => Event::Released { client },
             11 => Event::DeniedRelease { client },
             12 => Event::DriverStalled { client },
+            13 => Event::Died { client },
             _ => return None,
         };
         Some(Self {

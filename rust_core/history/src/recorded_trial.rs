@@ -250,6 +250,7 @@ fn write_event(
         Event::LeaseLost { .. } => out.extend_from_slice(br#","event":"lost""#),
         Event::HungUp { .. } => out.extend_from_slice(br#","event":"hung-up""#),
         Event::Stopped { .. } => out.extend_from_slice(br#","event":"stopped""#),
+        Event::Died { .. } => out.extend_from_slice(br#","event":"died""#),
         Event::Released { .. } => out.extend_from_slice(br#","event":"released""#),
         Event::DeniedRelease { .. } => out.extend_from_slice(br#","event":"denied""#),
         Event::DriverStalled { .. } => out.extend_from_slice(br#","event":"driver-stalled""#),

@@ -34,7 +34,6 @@ struct Part {
     number: u32,
     id: ClientId,
     key: Option<u32>,
-    doing: Doing,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,13 +42,6 @@ pub(crate) struct ClientName {
     source: usize,
     name: String,
     part: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
-    Nothing,
-    Waiting,
-    Holding,
 }
 
 /// The files that are judged together.
@@ -207,13 +199,6 @@ impl Section {
             Until::At(until) => Nanos(until),
             Until::Missing | Until::Never => Nanos::NEVER,
         };
-        let before = of.doing;
-        of.doing = match line.event {
-            Kind::Acquire => Doing::Waiting,
-            Kind::Granted => Doing::Holding,
-            Kind::GaveUp | Kind::CutOff | Kind::Stopped | Kind::Died | Kind::Released => Doing::Nothing,
-            _ => before,
-        };
         Ok(Some(match line.event {
             Kind::Acquire => Event::Waiting {
                 client,
@@ -236,11 +221,7 @@ impl Section {
             Kind::Lost => Event::LeaseLost { client },
             Kind::HungUp => Event::HungUp { client },
             Kind::Stopped => Event::Stopped { client },
-            Kind::Died => match before {
-                Doing::Nothing => return Ok(None),
-                Doing::Waiting => Event::GaveUp { client },
-                Doing::Holding => Event::Stopped { client },
-            },
+            Kind::Died => Event::Died { client },
             Kind::Released => Event::Released { client },
             Kind::Denied => Event::DeniedRelease { client },
             Kind::DriverStalled => Event::DriverStalled { client },
@@ -281,7 +262,6 @@ impl Section {
             number: part,
             id,
             key: None,
-            doing: Doing::Nothing,
         });
         Ok(parts.len() - 1)
     }

@@ -37,6 +37,7 @@ fn event() -> impl Strategy<Value = Event> {
         23 => Event::Stopped { client },
         24 => Event::DeniedRelease { client },
         25 => Event::DriverStalled { client },
+        26 => Event::Died { client },
         _ => Event::Released { client },
     })
 }

@@ -63,6 +63,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         cores: Vec::new(),
         poll: Poll::Block,
         least_belief: Nanos::ZERO,
+        faults: Vec::new(),
+        fault_periods: Vec::new(),
     })?;
     let mut running = trial.start();
     while !running.wait(Duration::from_secs(1)) {}

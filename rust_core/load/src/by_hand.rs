@@ -73,6 +73,8 @@ pub(crate) fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
         cores: Vec::new(),
         poll: Poll::Block,
         least_belief: Nanos::ZERO,
+        faults: Vec::new(),
+        fault_periods: Vec::new(),
     }
 }
 
@@ -164,21 +166,25 @@ pub(crate) fn rig_in_sessions(strategy: Strategy, clients: u32) -> (Rig<Sockets>
 
 /// The same, with this round-trip time added.
 pub(crate) fn rig_at_distance(strategy: Strategy, clients: u32, rtt: Distribution) -> (Rig<Sockets>, Vec<UnixStream>) {
-    let spec = TrialSpec {
+    rig_over_sockets(&TrialSpec {
         servers: vec![ServerSpec {
             rtt,
             ..server(strategy)
         }],
         hold: Distribution::Fixed(Nanos::from_secs(60)),
         ..spec(strategy, clients)
-    };
-    let mut sockets = setup::sockets(&spec).expect("the trial is sound").remove(0);
-    let others = (0..clients).map(|index| sockets.attach(index)).collect();
-    sockets.all_opened();
-    (rig_of(&spec, sockets), others)
+    })
 }
 
-fn rig_of<T: Transport>(spec: &TrialSpec, transport: T) -> Rig<T> {
+/// The clients of a trial. Each of its connections is one end of a pair of sockets; the other ends are returned.
+pub(crate) fn rig_over_sockets(spec: &TrialSpec) -> (Rig<Sockets>, Vec<UnixStream>) {
+    let mut sockets = setup::sockets(spec).expect("the trial is sound").remove(0);
+    let others = (0..sockets.count()).map(|index| sockets.attach(index)).collect();
+    sockets.all_opened();
+    (rig_of(spec, sockets), others)
+}
+
+pub(crate) fn rig_of<T: Transport>(spec: &TrialSpec, transport: T) -> Rig<T> {
     let mut driver = driver(spec, transport);
     driver.clients.run();
     driver.recorder.open(Nanos::ZERO, Nanos::NEVER);

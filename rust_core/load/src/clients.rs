@@ -7,6 +7,7 @@
 
 pub(crate) mod arrivals;
 mod client;
+mod faults;
 mod hold;
 mod starting;
 mod starts;
@@ -29,6 +30,7 @@ use crate::timers::Timers;
 use crate::transport::{Outgoing, Sender, Transport};
 pub use client::Doing;
 pub(crate) use client::{Asked, Client, Tried};
+use faults::Disturbed;
 use stages::Stages;
 pub(crate) use starts::Starts;
 use trial_params::{Thread, TrialParams};
@@ -55,6 +57,8 @@ pub(crate) struct Clients<L> {
     starts: Starts,
     /// Clients whose lock closed the session of its own hold; until their release.
     hung_up: Vec<u32>,
+    /// Those that a planned fault concerns just now.
+    disturbed: Disturbed<L>,
     /// Empty lists, one for each depth of nested calls.
     spare: Vec<Actions>,
     /// Whether clients may start.
@@ -83,6 +87,7 @@ impl<L: LockMachine> Clients<L> {
             list,
             starts,
             hung_up: Vec::new(),
+            disturbed: Disturbed::with(Vec::new()),
             spare: Vec::new(),
             running: false,
             active: u32::MAX,
@@ -91,6 +96,11 @@ impl<L: LockMachine> Clients<L> {
             next_stage: Nanos::NEVER,
             rested: 0,
         }
+    }
+
+    /// The number of the first of them in the whole trial.
+    pub(crate) const fn first(&self) -> ClientId {
+        self.first
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -105,6 +115,9 @@ impl<L: LockMachine> Clients<L> {
 
     /// Passes an event to the lock of a client, and carries out the resulting actions.
     pub(crate) fn dispatch<T: Transport>(&mut self, index: u32, now: Nanos, event: Event, to: &mut Ports<'_, T>) {
+        if self.disturbed.keeps(index, event) {
+            return;
+        }
         // Moved out, so that the list can be read while the clients are changed. A nested call takes another one.
         let mut actions = self.spare.pop().unwrap_or_default();
         self.list[index as usize].lock.on(now, event, &mut actions);
@@ -155,6 +168,11 @@ impl<L: LockMachine> Clients<L> {
         to: &mut Ports<'_, T>,
     ) {
         let client = &self.list[index as usize];
+        // While it is held, a lock sends only renewals, and commands about channels.
+        let may_renew = client.doing == Doing::Holding && over != ConnectionKind::Subscribing;
+        if may_renew && self.disturbed.is_unrenewed(index) {
+            return to.recorder.dropped_renewal();
+        }
         let sent = to.transport.send(Outgoing {
             sender: Sender {
                 client: index,
@@ -193,6 +211,9 @@ impl<L: LockMachine> Clients<L> {
     /// Fires every timer that is due.
     pub(crate) fn fire_timers<T: Transport>(&mut self, now: Nanos, to: &mut Ports<'_, T>) {
         while let Some(index) = self.timers.pop(now) {
+            if self.disturbed.held_up_until(index).is_some() {
+                continue; // Its timers are set again when it goes on.
+            }
             let client = &mut self.list[index as usize];
             if client.own_wake <= now {
                 let due = std::mem::replace(&mut client.own_wake, Nanos::NEVER);

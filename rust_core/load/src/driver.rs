@@ -4,6 +4,7 @@
 //! write to each connection once. `incoming.rs` and `outgoing.rs` have the two directions, and take the stamps: a grant
 //! after the read that brought it, a release before the write that sends it. `phases.rs` has the phases of a trial.
 
+mod faults;
 mod incoming;
 mod outgoing;
 mod phases;
@@ -17,6 +18,7 @@ use crate::LoadError;
 use crate::clients::trial_params::TrialParams;
 use crate::clients::{Clients, Ports};
 use crate::clock::Clock;
+use crate::faults::Schedule;
 use crate::recorder::Recorder;
 use crate::transport::{Broken, Caller, Ready, Transport};
 use saturation::Saturation;
@@ -33,6 +35,7 @@ pub struct Driver<L, T, C> {
     pub(crate) clock: C,
     pub(crate) params: Arc<TrialParams>,
     saturation: Saturation,
+    faults: Schedule,
     // Memory that is used again in each round.
     ready: Vec<Ready>,
     releasing: Vec<u32>,
@@ -50,6 +53,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     ) -> Self {
         Self {
             saturation: Saturation::new(&params),
+            faults: Schedule::new(&params.faults, clients.first(), clients.count() as u32),
             clients,
             transport,
             recorder,
@@ -78,6 +82,9 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         self.recorder.reached(now);
         if self.recorder.is_asked() {
             self.answer(now);
+        }
+        if now >= self.next_fault() {
+            self.turn_faults(now)?;
         }
         // Timers before reads: a hold that has ended must not wait for a batch of replies.
         if !ready.is_empty() || now >= self.next_timed() {

@@ -9,6 +9,7 @@ mod error_replies;
 pub(crate) mod judge;
 pub(crate) mod nodes;
 pub(crate) mod per_client;
+pub(crate) mod periods;
 pub(crate) mod recording;
 pub(crate) mod stats;
 mod steadiness;
@@ -27,6 +28,7 @@ use locks::{Key, Nanos};
 use crate::clients::trial_params::TrialParams;
 use crate::clients::{Asked, Tried};
 use crate::control::Control;
+use crate::faults::FaultSpan;
 use crate::live::Load;
 use commands::CommandSteps;
 pub(crate) use error_replies::ErrorReplies;
@@ -34,6 +36,7 @@ pub use error_replies::{ErrorPhase, ErrorReply};
 use judge::Judge;
 use nodes::{NodeFigures, Nodes};
 use per_client::PerClient;
+use periods::{FaultFigures, Periods};
 use stats::{Counters, Histograms};
 pub(crate) use stats::{Ended, Phase};
 use timeline::Timeline;
@@ -65,6 +68,8 @@ pub(crate) struct Recorder {
     warm_up: Option<WarmUp>,
     writes: Writes,
     clients: PerClient,
+    /// In a trial with faults.
+    periods: Option<Box<Periods>>,
     /// When an open connection was first found closed; `NEVER` if none was.
     first_cut: Nanos,
     /// The last question to a running trial that was answered: see `live`.
@@ -82,6 +87,7 @@ pub(crate) struct Share {
     pub(crate) error_replies: ErrorReplies,
     pub(crate) writes: Writes,
     pub(crate) clients: PerClient,
+    pub(crate) faults: FaultFigures,
     pub(crate) longest: Longest,
     pub(crate) window_length: Nanos,
     pub(crate) first_cut: Nanos,
@@ -113,14 +119,18 @@ impl Recorder {
             warm_up: None,
             writes: Writes::to(params.written_keys),
             clients: PerClient::of(clients),
+            periods: Periods::of(&params.fault_periods),
             first_cut: Nanos::NEVER,
             answered: 0,
         }
     }
 
     /// What was measured, and the judge, once nothing follows.
-    pub(crate) fn finish(mut self) -> (Share, Judge) {
+    /// With what was carried out of the planned faults.
+    pub(crate) fn finish(mut self, spans: Vec<FaultSpan>) -> (Share, Judge) {
         self.histograms.finish();
+        let window = self.window.length;
+        let periods = self.periods.map(|periods| periods.finish(window, spans));
         let share = Share {
             counters: self.counters,
             histograms: self.histograms,
@@ -130,8 +140,9 @@ impl Recorder {
             error_replies: self.errors,
             writes: self.writes,
             clients: self.clients,
+            faults: periods.unwrap_or_default(),
             longest: self.window.longest,
-            window_length: self.window.length,
+            window_length: window,
             first_cut: self.first_cut,
         };
         (share, self.judge)
@@ -244,6 +255,10 @@ impl Recorder {
             }
         }
         self.timeline.grant(response);
+        if let Some(periods) = &mut self.periods {
+            let open = now.since(self.window.start);
+            periods.granted(open, was_due_within.then_some(response));
+        }
         self.clients.grant(index, response, was_due_within);
     }
 
@@ -271,6 +286,9 @@ impl Recorder {
                 self.counters.errors += u64::from(ended == Ended::Error);
                 self.counters.unknown += u64::from(ended == Ended::Unknown);
                 self.timeline.error();
+                if let Some(periods) = &mut self.periods {
+                    periods.failed(now.since(self.window.start));
+                }
             }
             Ended::Lost => {
                 self.counters.refused_attempts += attempts;
@@ -345,26 +363,6 @@ impl Recorder {
         if self.counting && self.window.was_due_within(due) {
             self.record(Phase::Queue, Ended::Granted, now.since(due));
         }
-    }
-
-    // Writes are counted in the whole trial, because the rows contain the writes of the whole trial.
-
-    pub(crate) fn write_acknowledged(&mut self, row: usize) {
-        self.counters.acknowledged_writes += 1;
-        self.writes.acknowledged[row] += 1;
-    }
-
-    pub(crate) fn write_was_stale(&mut self) {
-        self.counters.stale_writes += 1;
-    }
-
-    pub(crate) fn written(&self) -> &Writes {
-        &self.writes
-    }
-
-    pub(crate) fn write_unknown(&mut self, row: usize) {
-        self.counters.unknown_writes += 1;
-        self.writes.unknown[row] += 1;
     }
 
     // For the loop.

@@ -16,6 +16,7 @@ use crate::clients::{Client, Clients, Starts};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::driver::Driver;
+use crate::faults::{self, Schedule};
 use crate::recorder::Recorder;
 use crate::recorder::judge::{Heard, Judge};
 use crate::sockets::{self, Layout, Naming, Sockets};
@@ -57,6 +58,7 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
                 && (spec.cores.is_empty() || spec.cores.len() == spec.threads as usize),
         ),
         ("key_prefix", spec.key_prefix.len() <= 512),
+        ("faults", faults::are_sound(spec)),
     ];
     match sound.into_iter().find(|(_, sound)| !sound) {
         Some((field, _)) => Err(TrialError::Field(field)),
@@ -115,7 +117,7 @@ pub(crate) fn parts<L: LockMachine>(
     let params = Arc::new(TrialParams::new(spec)?);
     let mut chances = Chance::streams(spec.seed);
     let lock_spec = Arc::new(spec.lock);
-    let mut parts = Vec::new();
+    let mut parts: Vec<Part<L>> = Vec::new();
     for (index, judge) in (0..spec.threads).zip(judges) {
         let thread = thread(spec, index);
         let (first, count) = thread.share(spec.concurrency);
@@ -132,6 +134,13 @@ pub(crate) fn parts<L: LockMachine>(
             clients,
             params: Arc::clone(&params),
         });
+    }
+    // After all others, so that the clients draw the same as in a trial without crashes.
+    for part in &mut parts {
+        let crashes = Schedule::new(&spec.faults, part.clients.first(), part.clients.count() as u32).crashes();
+        let fresh = (&mut chances).take(crashes);
+        let fresh = fresh.map(|chance| lock(Arc::clone(&lock_spec), chance)).collect();
+        part.clients.begin_anew_with(fresh);
     }
     Ok(parts)
 }

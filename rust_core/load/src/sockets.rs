@@ -9,6 +9,7 @@ mod closing;
 mod connection;
 mod delay_line;
 mod dialect;
+mod disturbance;
 mod layout;
 mod opening;
 mod poller;
@@ -20,9 +21,7 @@ mod subscriptions;
 use std::io;
 use std::os::fd::AsFd;
 
-use locks::{ConnectionKind, Key, Nanos};
-use wire::postgres::TERMINATE;
-
+use crate::faults::{LinkFault, Links};
 use crate::spec::{Address, TrialSpec};
 use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Transport};
 use crate::{LoadError, TrialError};
@@ -33,6 +32,7 @@ pub(crate) use dialect::fits;
 use dialect::{Encoder, Target};
 pub(crate) use dialect::{Naming, Peers};
 pub(crate) use layout::Layout;
+use locks::{ConnectionKind, Key, Nanos};
 use opening::Stage;
 pub(crate) use poller::WAKE;
 use poller::{Interest, Poller};
@@ -341,6 +341,18 @@ impl Transport for Sockets {
         !self.lost.is_empty() || !self.disconnected.is_empty() || self.channels.has_confirmed()
     }
 
+    fn touched(&self, links: Links) -> Vec<u32> {
+        self.open_links(links)
+    }
+
+    fn disturb(&mut self, active: &[(Links, LinkFault)], now: Nanos) -> Vec<u32> {
+        self.disturb_links(active, now)
+    }
+
+    fn forget(&mut self, client: u32) -> Vec<u32> {
+        self.forget_client(client)
+    }
+
     fn unopened(&self) -> Option<String> {
         let waiting = self.connections.iter().find(|connection| !connection.is_ready())?;
         Some(self.targets[usize::from(waiting.server)].address.to_string())
@@ -355,16 +367,8 @@ impl Transport for Sockets {
         self.stage = Stage::Draining;
     }
 
-    /// Ends all sessions as the protocol asks. What the server does not accept at once is dropped, because the sockets
-    /// are closed next.
     fn leave(&mut self) {
-        for (index, connection) in (0..).zip(&mut self.connections) {
-            if connection.session.is_some() && connection.is_ready() {
-                connection.delay = None; // Nothing is under way any more.
-                connection.out.extend_from_slice(TERMINATE);
-                let _ = connection.write(&self.poller, index);
-            }
-        }
+        self.end_sessions();
     }
 }
 

@@ -7,6 +7,8 @@ use locks::{Nanos, Spec as LockSpec, Strategy};
 use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
 
+use crate::faults::Fault;
+
 #[derive(Clone, Debug)]
 pub struct TrialSpec {
     pub strategy: Strategy,
@@ -47,6 +49,10 @@ pub struct TrialSpec {
     pub poll: Poll,
     /// A grant counts as contended only if its holder believed in it for at least this long.
     pub least_belief: Nanos,
+    /// Planned faults of connections and clients.
+    pub faults: Vec<Fault>,
+    /// Further times in which the trial is disturbed, counted from the opening of the window: see `Period`.
+    pub fault_periods: Vec<(Nanos, Nanos)>,
 }
 
 #[derive(Clone, Debug)]

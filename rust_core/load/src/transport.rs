@@ -22,6 +22,7 @@ use wire::postgres::{self, LogInError};
 use crate::LoadError;
 use crate::clients::Doing;
 use crate::error::ServerRefusal;
+use crate::faults::{LinkFault, Links};
 
 /// A client, and one of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +153,8 @@ pub enum Broken {
     Unasked,
     #[error("{calls} calls have no reply")]
     Unanswered { calls: usize },
+    #[error("a planned fault closed the connection")]
+    Planned,
 }
 
 impl Broken {
@@ -260,6 +263,22 @@ pub trait Transport {
     fn is_disconnected(&self, client: u32) -> bool;
     /// Whether anything of this waits to be told.
     fn has_news(&self) -> bool;
+
+    // Planned faults. A transport that has none of its own, such as a model with faults from a seed, keeps the defaults.
+
+    /// The open connections that these are.
+    fn touched(&self, _links: Links) -> Vec<u32> {
+        Vec::new()
+    }
+    /// These faults, and no others, disturb connections from now on. Returns the connections that cannot go on, because
+    /// they have lost bytes in a fault that has ended.
+    fn disturb(&mut self, _active: &[(Links, LinkFault)], _now: Nanos) -> Vec<u32> {
+        Vec::new()
+    }
+    /// The client has crashed: its calls have no owner any more. Returns the connections that only it used.
+    fn forget(&mut self, _client: u32) -> Vec<u32> {
+        Vec::new()
+    }
 
     // The trial.
 

@@ -19,6 +19,7 @@ use crate::recorder::commands::{CommandColumns, CommandSteps};
 use crate::recorder::judge::{Judge, Judged, RING, WindowedChecker, merge, ring};
 use crate::recorder::nodes::{self, NodeFigures};
 use crate::recorder::per_client::ClientColumns;
+use crate::recorder::periods::FaultFigures;
 use crate::recorder::recording::{self, Recorded, Recording};
 use crate::recorder::stats::{Counters, Histograms};
 use crate::recorder::timeline::{Columns, Timeline};
@@ -57,6 +58,7 @@ pub struct Measured {
     pub commands: CommandColumns,
     /// One for each server of a lock whose servers vote; empty for all others.
     pub nodes: Vec<NodeFigures>,
+    pub faults: FaultFigures,
     pub report: Report,
     pub jain: Option<f64>,
     pub names: KeyNames,
@@ -272,6 +274,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
     let mut timeline = Timeline::new(Nanos::ZERO);
     let mut commands = CommandSteps::new(Nanos::ZERO);
     let mut nodes = Vec::new();
+    let mut faults = FaultFigures::default();
     let mut errors = ErrorReplies::default();
     let mut writes = Writes::default();
     let mut clients = ClientColumns::default();
@@ -290,6 +293,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         share.clients.append_to(&mut clients);
         commands.add(share.commands);
         nodes::add(&mut nodes, share.nodes);
+        faults.add(share.faults);
     }
     control.live.finish(&counters, &mut histograms, found(&judged.report));
     if spec.strategy.is_optimistic() {
@@ -322,6 +326,7 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         clients,
         commands: commands.columns(),
         nodes,
+        faults,
         report: judged.report,
         names: KeyNames::new(&spec.key_prefix, spec.keys),
         keys_per_grant: spec.keys_per_grant,

@@ -3,6 +3,7 @@
 //! One call per trial, and two per lock of a program. Arguments are parsed with the interpreter attached, the trial runs detached, and the waiting
 //! thread lets Python handle its signals.
 
+mod faults;
 mod histograms;
 mod history;
 mod lock_client;

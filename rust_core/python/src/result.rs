@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use wire::KeyNames;
 
+use crate::faults;
 use crate::histograms::encode;
 
 #[pyclass(frozen, get_all, module = "pybench._core")]
@@ -28,6 +29,8 @@ pub(crate) struct TrialResult {
     clients: Py<PyDict>,
     commands: Py<PyDict>,
     nodes: Py<PyList>,
+    periods: Py<PyList>,
+    faults: Option<Py<PyDict>>,
     violations: Py<PyList>,
     finding: Option<String>,
     errors: Py<PyList>,
@@ -135,6 +138,8 @@ impl TrialResult {
                 ],
             )?,
             nodes: nodes(py, &measured.nodes)?.unbind(),
+            periods: faults::periods(py, &measured.faults)?.unbind(),
+            faults: faults::outcome(py, &measured.faults, &measured.report)?.map(Bound::unbind),
         })
     }
 }

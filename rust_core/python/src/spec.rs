@@ -14,8 +14,10 @@ use pyo3::types::PyDict;
 use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
 
+use crate::faults::{fault_periods, faults};
+
 /// The field `name` of `dict`, or a `ValueError` that says which field is missing or of which wrong type it is.
-fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+pub(crate) fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     let value = dict
         .get_item(name)?
         .ok_or_else(|| PyValueError::new_err(format!("`{name}` is missing")))?;
@@ -25,7 +27,7 @@ fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) 
     })
 }
 
-fn nanos(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Nanos> {
+pub(crate) fn nanos(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Nanos> {
     field(dict, name).map(Nanos)
 }
 
@@ -113,6 +115,8 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         cores: field(spec, "cores")?,
         poll: choice(spec, "poll", &[("block", Poll::Block), ("spin", Poll::Spin)])?,
         least_belief: nanos(spec, "least_belief_ns")?,
+        faults: faults(spec)?,
+        fault_periods: fault_periods(spec)?,
     })
 }
 
@@ -291,7 +295,7 @@ fn key_choice(keys: &Bound<'_, PyDict>) -> PyResult<KeyChoice> {
     }
 }
 
-fn distribution(length: &Bound<'_, PyDict>) -> PyResult<Distribution> {
+pub(crate) fn distribution(length: &Bound<'_, PyDict>) -> PyResult<Distribution> {
     match field::<String>(length, "kind")?.as_str() {
         "fixed" => Ok(Distribution::Fixed(nanos(length, "value_ns")?)),
         "exp" => Ok(Distribution::Exp {

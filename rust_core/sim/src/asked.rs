@@ -93,6 +93,8 @@ impl Asked {
             cores: Vec::new(),
             poll: Poll::Block,
             least_belief: Nanos::ZERO,
+            faults: Vec::new(),
+            fault_periods: Vec::new(),
         }
     }
 }

@@ -118,6 +118,8 @@ class FakeResult:
     writes: dict[str, Any] = field(default_factory=dict)
     commands: dict[str, Any] = field(default_factory=dict)
     nodes: list[Any] = field(default_factory=list)
+    periods: list[Any] = field(default_factory=list)
+    faults: Any = None
 
 
 def violation(**fields: object) -> dict[str, Any]:

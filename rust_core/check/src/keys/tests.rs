@@ -91,11 +91,13 @@ fn event(step: &Step, state: State, now: u64) -> (Event, State) {
         (4 | 5, _) => (Event::Queued { client }, state),
         // Choice 6 even while it waits or holds.
         (6, _) | (_, State::Idle) | (10..25, State::Stopped) => (waiting, State::Waiting),
+        (7, State::Waiting) => (Event::Died { client }, State::Idle),
         (..10, State::Waiting) => (Event::GaveUp { client }, State::Idle),
         (10, State::Waiting) => (Event::CutOff { client, placed: true }, State::Idle),
         (_, State::Waiting) => (granted, State::Holding),
         (..10, State::Holding) => (Event::Renewed { client, until }, State::Holding),
-        (10..13, State::Holding) => (Event::Stopped { client }, State::Stopped),
+        (10, State::Holding) => (Event::Died { client }, State::Stopped),
+        (11..13, State::Holding) => (Event::Stopped { client }, State::Stopped),
         (_, State::Holding | State::Stopped) => (Event::Released { client }, State::Idle),
     }
 }

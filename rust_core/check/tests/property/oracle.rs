@@ -74,6 +74,16 @@ impl Grant {
     }
 }
 
+/// A client died while it waited, or while it held.
+fn dies(wait: &mut Wait, grant: Option<&mut Grant>, at: Nanos, index: usize) {
+    if wait.over == usize::MAX {
+        wait.over = index;
+    } else {
+        let grant = grant.unwrap();
+        (grant.work_end, grant.work_end_index) = (at, index);
+    }
+}
+
 pub(crate) struct Oracle<'a> {
     history: &'a History,
     waits: Vec<Wait>,
@@ -135,6 +145,7 @@ impl<'a> Oracle<'a> {
                     let grant = grant.unwrap();
                     (grant.work_end, grant.work_end_index) = (at, index);
                 }
+                Event::Died { .. } => dies(wait.unwrap(), grant, at, index),
                 Event::Released { .. } => {
                     let grant = grant.unwrap();
                     let works = grant.work_end_index == usize::MAX;

@@ -100,7 +100,7 @@ fn play(steps: Vec<Step>, rules: Rules) -> Vec<(Nanos, Event)> {
         // An end is the first event of its stamp, as the driver promises.
         if matches!(
             event,
-            Event::LeaseLost { .. } | Event::Stopped { .. } | Event::Released { .. }
+            Event::LeaseLost { .. } | Event::Stopped { .. } | Event::Died { .. } | Event::Released { .. }
         ) {
             now += 1;
         }
@@ -128,11 +128,13 @@ fn take(step: &Step, state: State, now: u64, rules: Rules) -> (Event, State) {
     match (state, step.choice) {
         (State::Released, ..4) if rules.sessions => (Event::LeaseLost { client }, State::Idle),
         (State::Idle | State::Released, _) | (State::Stopped, 4..) => (waiting, State::Waiting),
+        (State::Waiting, 0) if step.hold.is_multiple_of(2) => (Event::Died { client }, State::Idle),
         (State::Waiting, 0) => (Event::GaveUp { client }, State::Idle),
         (State::Waiting, 1..=3) => (Event::Queued { client }, State::Waiting),
         (State::Waiting, 4..) => (granted, State::Holding(until)),
         (State::Holding(end), 0..=2) if Nanos(now) < end => (Event::Renewed { client, until }, State::Holding(until)),
         (State::Holding(_), 3) => (Event::LeaseLost { client }, State::Holding(Nanos::ZERO)),
+        (State::Holding(_), 4) if step.hold.is_multiple_of(2) => (Event::Died { client }, State::Stopped),
         (State::Holding(_), 4) => (Event::Stopped { client }, State::Stopped),
         (State::Holding(_), _) | (State::Stopped, ..4) => (Event::Released { client }, State::Released),
     }
@@ -216,7 +218,7 @@ proptest! {
                 prop_assert!(granted && (set || found), "{:?} never happened", span);
                 let ended = span.ended.is_none_or(|ended| history.events.iter().any(|&(at, event)| {
                     at == ended && at >= granted_at && event.client() == span.client
-                        && matches!(event, Event::Stopped { .. } | Event::Released { .. })
+                        && matches!(event, Event::Stopped { .. } | Event::Died { .. } | Event::Released { .. })
                 }));
                 prop_assert!(ended, "{:?} did not end then", span);
             }

@@ -1,6 +1,7 @@
 //! Script tests: what a few clients do at given times, and the checker's verdict. Times are nanoseconds.
 
 mod contention;
+mod deaths;
 mod event_order;
 mod fairness;
 mod fences;

@@ -145,6 +145,10 @@ impl Script {
         self.tell(Event::Stopped { client })
     }
 
+    pub(crate) fn dies(self, client: ClientId) -> Self {
+        self.tell(Event::Died { client })
+    }
+
     pub(crate) fn releases(self, client: ClientId) -> Self {
         self.tell(Event::Released { client })
     }

@@ -78,6 +78,7 @@ impl<L: LockMachine> Clients<L> {
         if client.counted != Counted::No {
             recorder.lapsed();
         }
+        recorder.knew(index, client.granted, client.until, now);
         client.until = client.until.min(now);
         self.report_loss(index, now, recorder);
         if self.params.after_lease == AfterLease::Stop {

@@ -16,6 +16,10 @@ impl<L: LockMachine> Clients<L> {
         if !self.running || index >= self.active || self.list[index as usize].doing != Doing::Idle {
             return;
         }
+        if let Some(until) = self.disturbed.held_up_until(index) {
+            self.pause(index, until);
+            return;
+        }
         if !to.transport.can_reach_a_server(index) {
             self.pause(index, now.after(ERROR_PAUSE));
             return;
@@ -186,6 +190,9 @@ impl<L: LockMachine> Clients<L> {
             return; // Other entries remain, or the release is already stamped: it goes to several servers, or again after NOSCRIPT.
         }
         client.release_sent = at;
+        if at > client.until {
+            recorder.knew(index, client.granted, client.until, at);
+        }
         if client.counted != Counted::No {
             let lost = at > client.until;
             if lost {

@@ -6,6 +6,7 @@ use rand_distr::{Distribution as Draw, StandardUniform};
 
 use super::workload::{KeyDraw, Length, Stream};
 use crate::TrialError;
+use crate::faults::{self, Fault};
 use crate::spec::{AfterLease, KeyOrder, Pace, Poll, TrialSpec};
 
 /// One of the threads of a trial.
@@ -65,6 +66,9 @@ pub(crate) struct TrialParams {
     pub(crate) written_keys: usize,
     /// How many servers decide each grant by their votes; none unless several do.
     pub(crate) voting_servers: usize,
+    pub(crate) faults: Vec<Fault>,
+    /// The times in which the trial is disturbed, from the opening of the window.
+    pub(crate) fault_periods: Vec<(Nanos, Nanos)>,
     poll: Poll,
     /// Whether a round-trip time is added to any server.
     is_delayed: bool,
@@ -116,6 +120,8 @@ impl TrialParams {
             } else {
                 0
             },
+            faults: spec.faults.clone(),
+            fault_periods: faults::periods(spec)?,
             poll: spec.poll,
             is_delayed: !round_trips(spec)?.is_empty(),
         })

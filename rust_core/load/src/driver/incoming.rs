@@ -119,8 +119,8 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     #[cold]
     fn failed(&mut self, connection: u32, now: Nanos, Caller { client, call }: Caller, doing: Doing, reply: Reply) {
         let sent_before = self.recorder.commands_sent();
-        // A request that was cancelled meanwhile sends nothing further.
-        let is_over = self.clients.doing(client) != doing;
+        // A request that was cancelled meanwhile sends nothing further, nor does a client that a fault holds up yet.
+        let is_over = self.clients.doing(client) != doing || self.clients.is_held_up(client);
         self.dispatch(client, now, Event::Replied { call, reply });
         let went_on = is_over || self.recorder.commands_sent() > sent_before;
         if is_expected(reply, went_on) {

@@ -30,7 +30,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
             return Err(error);
         }
         self.count_unanswered_writes();
-        Ok(self.recorder.finish())
+        Ok(self.recorder.finish(self.faults.spans))
     }
 
     fn run_phases(&mut self, control: &Control) -> Result<(), LoadError> {
@@ -104,6 +104,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
 
     /// Drains: no client starts any more, and those under way finish within a time limit.
     fn drain(&mut self, control: &Control) -> Result<(), LoadError> {
+        self.end_faults(self.clock.now())?;
         self.stop();
         let began = self.clock.now();
         loop {
@@ -150,6 +151,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
             .min(turns_at)
             .min(arrival)
             .min(self.clients.next_stage())
+            .min(self.next_fault())
             .min(self.transport.next_upkeep())
     }
 

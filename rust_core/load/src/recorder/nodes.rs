@@ -150,6 +150,13 @@ impl Nodes {
         node.reply.record(at.since(sent).0);
     }
 
+    /// The client has crashed: the next call of it may have the number of one that nobody awaits any more.
+    pub(super) fn forget(&mut self, client: u32) {
+        let servers = self.servers.len();
+        let first = client as usize * servers;
+        self.awaited[first..first + servers].fill(Awaited::NONE);
+    }
+
     pub(crate) fn finish(self) -> Vec<NodeFigures> {
         let figures = self
             .servers

@@ -100,6 +100,11 @@ impl Window {
         self.length = end.since(self.start);
     }
 
+    /// When it opens; `NEVER` before that is known.
+    pub(crate) fn start(&self) -> Nanos {
+        self.start
+    }
+
     /// When the window opens, has its next step, or closes.
     pub(crate) fn turns_at(&self) -> Nanos {
         self.turns_at
@@ -187,6 +192,7 @@ impl Recorder {
             self.open_window(clients, cpu);
         }
         let end = self.window.end;
+        self.excuse_stalls(now);
         while self.timeline.next_step() <= now && self.timeline.next_step() < end {
             self.publish();
             self.timeline.push();

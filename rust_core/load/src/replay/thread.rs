@@ -92,7 +92,7 @@ impl Replayed {
 
     /// Everything that was counted, but the CPU time.
     pub(crate) fn counted(self) -> Vec<(String, u64)> {
-        let (share, _) = self.driver.recorder.finish();
+        let (share, _) = self.driver.recorder.finish(Vec::new());
         let counters = share.counters.named().into_iter();
         let counters = counters.map(|(name, count)| (name.to_owned(), count));
         let histograms = share.histograms.filled().flat_map(|(phase, ended, histogram)| {

@@ -1,4 +1,5 @@
-//! A network of pybench's own: the round-trip time that a trial adds between its clients and a server.
+//! A network of pybench's own: the round-trip time that a trial adds between its clients and a server, and what planned
+//! faults do to bytes on their way: see `disturbance`.
 //!
 //! What a connection writes enters a line, and leaves to the socket half a round trip later. What the socket has is
 //! read at once, enters the other line, and is parsed and stamped half a round trip later. A release is stamped before
@@ -13,6 +14,7 @@ use locks::Nanos;
 
 use super::Sockets;
 use super::delay_line::DelayLine;
+use super::disturbance::{Disturbance, Loses};
 use crate::clients::trial_params::round_trips;
 use crate::clients::workload::{Length, Stream, streams};
 use crate::spec::TrialSpec;
@@ -40,10 +42,17 @@ pub(crate) struct AddedDelay {
     opens_at: Nanos,
     /// Why the connection ends, and when the clients learn of it.
     end: Option<(Nanos, Broken)>,
+    /// What planned faults do to its bytes just now.
+    disturbance: Disturbance,
+    /// Bytes of this connection were lost: those that follow them mean nothing.
+    has_lost_bytes: bool,
+    /// When either direction can carry further bytes, if a fault limits how many it carries.
+    carries_out_from: Nanos,
+    carries_in_from: Nanos,
 }
 
 impl AddedDelay {
-    fn new(rtt: Length, stream: Stream) -> Self {
+    pub(super) fn new(rtt: Length, stream: Stream) -> Self {
         Self {
             rtt,
             stream,
@@ -53,24 +62,64 @@ impl AddedDelay {
             way_back: None,
             opens_at: Nanos::ZERO,
             end: None,
+            disturbance: Disturbance::default(),
+            has_lost_bytes: false,
+            carries_out_from: Nanos::ZERO,
+            carries_in_from: Nanos::ZERO,
         }
+    }
+
+    /// Faults do this to its bytes from now on. Returns whether the connection cannot go on: a fault that has ended has
+    /// lost some of its bytes.
+    pub(super) fn disturb(&mut self, mut disturbance: Disturbance, now: Nanos) -> bool {
+        disturbance.go_on_from(&self.disturbance);
+        if disturbance.bytes_per_s != self.disturbance.bytes_per_s {
+            // What has queued for the earlier rate is carried at once, and not in its time.
+            self.outgoing.hasten(now);
+            self.incoming.hasten(now);
+            (self.carries_out_from, self.carries_in_from) = (now, now);
+        }
+        self.disturbance = disturbance;
+        let swallows = self.disturbance.swallows_out || self.disturbance.swallows_in;
+        self.has_lost_bytes && !swallows
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.rtt.is_zero() && self.at_socket.is_empty() && self.end.is_none() && self.next_due() == Nanos::NEVER
+    }
+
+    fn draw_rtt(&mut self) -> Nanos {
+        let mut rtt = self.rtt.draw(&mut self.stream);
+        for delay in &self.disturbance.delays {
+            rtt = rtt.after(delay.draw(&mut self.stream));
+        }
+        rtt
     }
 
     /// The socket is connected: over this network that has taken a round trip. Returns how much longer the log-in may
     /// take than without a delay.
     pub(crate) fn connected(&mut self, now: Nanos) -> Nanos {
-        let rtt = self.rtt.draw(&mut self.stream);
+        let rtt = self.draw_rtt();
         self.opens_at = now.after(rtt);
         Nanos(rtt.0.saturating_mul(ROUND_TRIPS_TO_LOG_IN))
     }
 
     /// Moves `out` into the line to the server. Returns what has come out of it, with what the socket left before.
     pub(crate) fn send(&mut self, now: Nanos, out: &mut Vec<u8>) -> &mut Vec<u8> {
+        if self.disturbance.swallows_out {
+            self.has_lost_bytes |= !out.is_empty();
+            out.clear();
+        }
         if !out.is_empty() {
-            let rtt = self.rtt.draw(&mut self.stream);
+            let rtt = self.draw_rtt();
             let way_there = Nanos(rtt.0 / 2);
             self.way_back = Some(rtt.since(way_there));
-            self.outgoing.push(now.max(self.opens_at).after(way_there), out);
+            let mut leaves = now.max(self.opens_at);
+            if let Some(rate) = self.disturbance.bytes_per_s {
+                leaves = carried(leaves, out.len(), rate, &mut self.carries_out_from);
+            }
+            self.outgoing.push(leaves.after(way_there), out);
             out.clear();
         }
         self.outgoing.pop_onto(now, &mut self.at_socket);
@@ -79,12 +128,29 @@ impl AddedDelay {
 
     /// Bytes were read from the socket.
     pub(crate) fn arrived(&mut self, now: Nanos, bytes: &[u8]) {
+        if self.disturbance.swallows_in || self.end.is_some() {
+            self.has_lost_bytes = true;
+            return;
+        }
         let way_back = self.draw_way_back();
-        self.incoming.push(now.after(way_back), bytes);
+        let mut leaves = now;
+        if let Some(rate) = self.disturbance.bytes_per_s {
+            leaves = carried(leaves, bytes.len(), rate, &mut self.carries_in_from);
+        }
+        self.incoming.push(leaves.after(way_back), bytes);
+    }
+
+    /// Whether the replies that have just been read are lost, and the connection with them.
+    pub(super) fn loses_replies(&mut self) -> bool {
+        self.disturbance.loses.as_mut().is_some_and(Loses::strikes)
     }
 
     /// The socket has reached its end.
     pub(crate) fn ended(&mut self, now: Nanos, why: Broken) {
+        if self.disturbance.swallows_in {
+            self.has_lost_bytes = true; // The end is lost, too.
+            return;
+        }
         let due = now.after(self.draw_way_back()).max(self.incoming.last_due());
         self.end.get_or_insert((due, why));
     }
@@ -114,6 +180,8 @@ impl AddedDelay {
         self.at_socket.clear();
         self.way_back = None;
         self.end = None;
+        self.has_lost_bytes = false;
+        (self.carries_out_from, self.carries_in_from) = (Nanos::ZERO, Nanos::ZERO);
     }
 
     fn last_due(&self) -> Nanos {
@@ -134,10 +202,20 @@ impl AddedDelay {
     /// Bytes that answer no new write, such as a message to a subscriber, have a round trip of their own.
     fn draw_way_back(&mut self) -> Nanos {
         self.way_back.take().unwrap_or_else(|| {
-            let rtt = self.rtt.draw(&mut self.stream);
+            let rtt = self.draw_rtt();
             rtt.since(Nanos(rtt.0 / 2))
         })
     }
+}
+
+/// When the last of `count` bytes is carried that begin at `from` or once those before them are carried.
+fn carried(from: Nanos, count: usize, bytes_per_s: u64, free_from: &mut Nanos) -> Nanos {
+    let takes = u128::from(count as u64) * 1_000_000_000 / u128::from(bytes_per_s);
+    let until = from
+        .max(*free_from)
+        .after(Nanos(u64::try_from(takes).unwrap_or(u64::MAX)));
+    *free_from = until;
+    until
 }
 
 /// The delays of a thread's connections.
@@ -145,7 +223,9 @@ impl AddedDelay {
 pub(super) struct Delays {
     /// The round-trip time that is added to each server; empty when none is.
     rtts: Vec<Length>,
-    seed: u64,
+    /// Whether a planned fault may delay or lose bytes.
+    are_disturbed: bool,
+    pub(super) seed: u64,
     /// When delayed bytes of each connection come out.
     due: Timers,
 }
@@ -154,6 +234,7 @@ impl Delays {
     pub(super) fn new(spec: &TrialSpec, thread: u32) -> Result<Self, TrialError> {
         Ok(Self {
             rtts: round_trips(spec)?,
+            are_disturbed: !spec.faults.is_empty(),
             seed: spec.seed ^ APART ^ (u64::from(thread) << 32),
             due: Timers::new(0),
         })
@@ -163,6 +244,7 @@ impl Delays {
     pub(super) fn none() -> Self {
         Self {
             rtts: Vec::new(),
+            are_disturbed: false,
             seed: 0,
             due: Timers::new(0),
         }
@@ -181,10 +263,13 @@ impl Delays {
 impl Sockets {
     /// Begins to delay the bytes of all connections that have a round-trip time; nothing is under way yet.
     pub(super) fn begin_delays(&mut self) {
-        if self.delays.rtts.is_empty() {
+        if self.delays.rtts.is_empty() && !self.delays.are_disturbed {
             return;
         }
         self.delays.due = Timers::new(self.connections.len());
+        if self.delays.rtts.is_empty() {
+            return;
+        }
         let streams = streams(self.delays.seed, 0, self.connections.len() as u32);
         for (connection, stream) in self.connections.iter_mut().zip(streams) {
             let rtt = &self.delays.rtts[usize::from(connection.server)];
@@ -224,7 +309,7 @@ impl Sockets {
 
     /// When the last of the delayed bytes came out, or comes out.
     pub(super) fn last_delayed(&self) -> Nanos {
-        if self.delays.rtts.is_empty() {
+        if self.delays.rtts.is_empty() && !self.delays.are_disturbed {
             return Nanos::ZERO; // A drain asks in each round, and there may be ten thousand connections.
         }
         let delays = self

@@ -106,6 +106,12 @@ impl Channels {
         self.subscriptions.next_listener()
     }
 
+    /// The client has crashed: nothing that it asked for is confirmed to it.
+    pub(crate) fn forget(&mut self, client: u32) {
+        self.confirmed.retain(|pending| pending.who.client != client);
+        self.subscriptions.forget(client);
+    }
+
     /// Handles a closed connection: see `Subscriptions::close`.
     pub(crate) fn close(&mut self, connection: u32, disconnected: &mut Vec<u32>, lost: &mut Vec<Caller>) {
         self.subscriptions.close(connection, disconnected, lost);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use locks::{Key, Nanos};
-use wire::postgres::{self, LogInError};
+use wire::postgres::{self, LogInError, TERMINATE};
 
 use super::Sockets;
 use super::connection::{Awaited, State};
@@ -52,6 +52,18 @@ impl Sockets {
         })
     }
 
+    /// Ends all sessions as the protocol asks. What the server does not accept at once is dropped, because the sockets
+    /// are closed next.
+    pub(super) fn end_sessions(&mut self) {
+        for (index, connection) in (0..).zip(&mut self.connections) {
+            if connection.session.is_some() && connection.is_ready() {
+                connection.delay = None; // Nothing is under way any more.
+                connection.out.extend_from_slice(TERMINATE);
+                let _ = connection.write(&self.poller, index);
+            }
+        }
+    }
+
     /// See `Transport::hang_up`.
     pub(super) fn close_for(&mut self, client: u32, key: Key, now: Nanos) {
         let index = if self.layout.subscribes() {
@@ -92,6 +104,7 @@ fn error_of(broken: &Broken) -> (Option<ErrorText>, bool) {
         | Broken::LogIn(_)
         | Broken::Session(_)
         | Broken::Unasked
-        | Broken::Unanswered { .. } => (None, false),
+        | Broken::Unanswered { .. }
+        | Broken::Planned => (None, false),
     }
 }

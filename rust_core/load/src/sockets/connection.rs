@@ -40,7 +40,7 @@ const VANISHED_AFTER: Duration = Duration::from_secs(10);
 /// A command that was sent and has no reply yet. In 16 bytes, because each client has one or two of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
-    call: CallId,
+    pub(super) call: CallId,
     pub(crate) client: u32,
     doing: Doing,
     pub(crate) block: BlockKind,
@@ -101,7 +101,7 @@ pub(crate) struct Connection {
     /// How far `partial` has been scanned, if it is a reply of Redis.
     pub(crate) incomplete: IncompleteReply,
     pub(crate) out: Vec<u8>,
-    sent: usize,
+    pub(super) sent: usize,
     pub(crate) awaited: VecDeque<Awaited>,
     most_awaited: usize,
     /// Clients whose release is in `out` and has no time stamp yet.
@@ -111,6 +111,7 @@ pub(crate) struct Connection {
     unflushed: usize,
     interest: Interest,
     failures: u32,
+    pub(super) is_refused: bool,
     /// The delay of its bytes, once the trial has begun.
     pub(crate) delay: Option<Box<AddedDelay>>,
 }
@@ -133,6 +134,7 @@ impl Connection {
             unflushed: 0,
             interest: Interest::Read,
             failures: 0,
+            is_refused: false,
             delay: None,
         }
     }
@@ -275,7 +277,9 @@ impl Connection {
         let received = self.read_socket(buffer);
         let Some(delay) = &mut self.delay else { return received };
         let now = clock::now();
+        let is_awaited = !self.awaited.is_empty();
         match received {
+            Ok(Some(_)) if is_awaited && delay.loses_replies() => delay.ended(now, Broken::Planned),
             Ok(Some(count)) => delay.arrived(now, &buffer[..count]),
             Ok(None) => {}
             Err(why) => {

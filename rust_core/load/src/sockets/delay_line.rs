@@ -70,6 +70,14 @@ impl DelayLine {
         self.bytes.drain(..count);
     }
 
+    /// Everything that is under way comes out at `now`, or when it would have anyway.
+    pub(crate) fn hasten(&mut self, now: Nanos) {
+        for chunk in &mut self.chunks {
+            chunk.due = chunk.due.min(now);
+        }
+        self.last_due = self.last_due.min(now);
+    }
+
     /// Loses everything that is under way.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();

@@ -86,6 +86,15 @@ impl Layout {
         self.first_own() + client
     }
 
+    /// Whether a client may send over a connection.
+    pub(crate) fn is_used_by(self, connection: u32, client: u32) -> bool {
+        match connection.checked_sub(self.first_own()) {
+            None => connection % self.per_server == client % self.per_server,
+            Some(own) if self.owns() => own == client,
+            Some(own) => !self.per_client || own == client % self.per_server,
+        }
+    }
+
     /// The client that owns a connection.
     pub(crate) fn owner_of(self, connection: u32) -> Option<u32> {
         let own = connection.checked_sub(self.first_own());

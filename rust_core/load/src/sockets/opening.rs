@@ -1,5 +1,7 @@
 //! How connections are opened, and opened again, up to the last reply of their handshake.
 
+use std::io;
+
 use locks::Nanos;
 use wire::{Frame, error_code, error_text};
 
@@ -55,6 +57,7 @@ impl Sockets {
                     connection.put_off(now);
                     Ok(())
                 }
+                State::Down { .. } if connection.is_refused => Err(Broken::Io(io::ErrorKind::ConnectionRefused.into())),
                 State::Down { .. } => {
                     room -= usize::from(is_session);
                     connection.open(target, &self.poller, index, now)

@@ -203,6 +203,15 @@ impl Subscriptions {
         Some(self.listeners.client(listener))
     }
 
+    /// A client has crashed: it waits for no confirmation any more. It stays a listener, as a wake-up that nobody needs
+    /// does no harm, until it leaves the channel or its connection closes.
+    pub(crate) fn forget(&mut self, client: u32) {
+        self.confirmed.retain(|who| who.client != client);
+        for channel in &mut self.channels {
+            channel.joining.retain(|(who, _)| who.client != client);
+        }
+    }
+
     /// Handles a closed connection. Appends its subscribers to `disconnected`, and to `lost` the calls of clients that
     /// waited for another client's reply.
     pub(crate) fn close(&mut self, connection: u32, disconnected: &mut Vec<u32>, lost: &mut Vec<Caller>) {

@@ -1,0 +1,152 @@
+"""The kinds of faults: what each does, to what, for how long, and with which arguments. A kind is defined here alone.
+
+A fault of a server is carried out by `running.faults`; one of connections or of a client by the core, in its transport
+and in its clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from typing import Any
+
+from pybench.matrix.durations import format_duration, parse_duration
+from pybench.notation import BadValue, parse_choice, parse_count
+from pybench.strategies import ServerKind
+
+MOST_BYTES_PER_S = 10_000_000_000
+
+
+class Target(StrEnum):
+    """What a fault is done to."""
+
+    REDIS = "redis"
+    POSTGRES = "postgres"
+    CLIENT = "client"
+
+    @property
+    def server_kind(self) -> ServerKind | None:
+        """The kind of server; None for a client."""
+        return None if self is Target.CLIENT else ServerKind(self.value)
+
+
+class Lasting(Enum):
+    """Whether a fault has a length."""
+
+    MOMENT = auto()
+    """It happens at one moment: `for` is refused."""
+    AT_ONCE = auto()
+    """Without `for` it is over at once."""
+    TO_THE_END = auto()
+    """Without `for` it lasts to the end of the window; a server is healthy again after the trial."""
+    GIVEN = auto()
+    """`for` is needed."""
+
+
+class Does(Enum):
+    """What a fault does, as far as promises depend on it."""
+
+    NOTHING = auto()
+    """Servers and clients go on, with their data and connections."""
+    DISTURBS = auto()
+    """Connections end, or somebody does not reply for a while. All data stay."""
+    ENDS = auto()
+    """The server ends. What it keeps depends on its settings and on the fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument of a kind of fault."""
+
+    parse: Callable[[object], int | str]
+    text: Callable[[Any], str] = str
+    default: int | str | None = None
+    """None where a fault without it has no value for it."""
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of fault."""
+
+    meaning: str
+    """What is done, as a sentence."""
+    lasting: Lasting
+    does: Does
+    targets: tuple[Target, ...]
+    by_core: bool
+    """Whether the core carries it out."""
+    parameters: Mapping[str, Parameter]
+
+
+def _positive(value: object) -> int:
+    ns = parse_duration(value)
+    if ns == 0:
+        raise BadValue("0 changes nothing", hint="use for example 20ms")
+    return ns
+
+
+_SERVERS = (Target.REDIS, Target.POSTGRES)
+_ALL = tuple(Target)
+_BY = Parameter(_positive, format_duration, needed=True)
+
+
+def _of_server(
+    meaning: str,
+    lasting: Lasting,
+    does: Does,
+    targets: tuple[Target, ...] = _SERVERS,
+    **parameters: Parameter,
+) -> Kind:
+    return Kind(meaning, lasting, does, targets, by_core=False, parameters=parameters)
+
+
+def _of_links(meaning: str, lasting: Lasting = Lasting.TO_THE_END, **parameters: Parameter) -> Kind:
+    return Kind(meaning, lasting, Does.DISTURBS, _ALL, by_core=True, parameters=parameters)
+
+
+def _of_client(meaning: str, lasting: Lasting = Lasting.TO_THE_END) -> Kind:
+    return Kind(meaning, lasting, Does.DISTURBS, (Target.CLIENT,), by_core=True, parameters={})
+
+
+PAUSED_CLIENT = _of_client("The client acts on nothing, and its work may outlive its lease.", Lasting.GIVEN)
+"""`pause` of a client; the same word for a server stops the server."""
+
+KINDS: Mapping[str, Kind] = {
+    "kill": _of_server("The server is killed (SIGKILL), and started again.", Lasting.TO_THE_END, Does.ENDS),
+    "restart": _of_server(
+        "The server is shut down in good order, and started again: with its data, or without (`data=lose`).",
+        Lasting.AT_ONCE,
+        Does.ENDS,
+        data=Parameter(lambda value: parse_choice(value, ("keep", "lose")), default="keep"),
+    ),
+    "pause": _of_server(
+        "The server is stopped (SIGSTOP), and goes on later (SIGCONT).", Lasting.TO_THE_END, Does.DISTURBS
+    ),
+    "slow": _of_server("A script keeps the server busy.", Lasting.GIVEN, Does.DISTURBS, (Target.REDIS,)),
+    "client-kill": _of_server("The server closes the connections of all clients.", Lasting.MOMENT, Does.DISTURBS),
+    "script-flush": _of_server("The server forgets all scripts.", Lasting.MOMENT, Does.NOTHING, (Target.REDIS,)),
+    "delay": _of_links("Each round trip takes longer by the time `by`.", by=_BY),
+    "jitter": _of_links("Each round trip takes longer by a random time of at most `by`.", by=_BY),
+    "throttle": _of_links(
+        "Each direction of a connection carries `bytes_per_s` at most.",
+        bytes_per_s=Parameter(lambda value: parse_count(value, highest=MOST_BYTES_PER_S), needed=True),
+    ),
+    "cut": _of_links("Connections are closed, and new ones are refused."),
+    "blackhole": _of_links("Bytes of both sides are lost. Connections stay open."),
+    "half-open": _of_links("Requests arrive, and replies are lost. Connections stay open."),
+    "reset": _of_links("Connections are closed once.", Lasting.MOMENT),
+    "lose-reply": _of_links(
+        "The server executes the command, and its reply is lost with the connection: each reply, or the `nth` one.",
+        nth=Parameter(lambda value: parse_count(value, highest=1_000_000_000)),
+    ),
+    "crash": _of_client("The client forgets its lock, and begins anew after `for`.", Lasting.AT_ONCE),
+    "drop-renewals": _of_client("What the client sends to keep its lock is lost."),
+}
+"""By the name that a matrix uses."""
+
+
+def kind_of(do: str, target: Target) -> Kind:
+    """The kind of the fault `do` of `target`."""
+    return PAUSED_CLIENT if (do, target) == ("pause", Target.CLIENT) else KINDS[do]

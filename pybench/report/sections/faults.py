@@ -1,0 +1,120 @@
+"""The faults of a run: what was done, and the figures before, during and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pybench.columns import COLUMNS
+from pybench.matrix.faults import recorded_faults
+from pybench.numbers import missing, plural
+from pybench.records.fault_rows import PERIODS, QUANTILES, RATES, intervals_s
+from pybench.report.charts.grid import cell_table, datum
+from pybench.report.html import fill
+from pybench.report.section import DataTable, Datum, Section
+from pybench.report.view import CellView, View
+
+TITLES = {
+    "unavailable_ms": "longest time without a grant",
+    **{name: f"grants/s {period}" for name, period in zip(RATES, PERIODS, strict=True)},
+    **{name: f"{name.split('_')[1]} {period}" for name, (period, _) in QUANTILES.items()},
+    "time_to_free_ms": "time to free",
+    "time_to_know_ms": "time to know",
+}
+SHOWN_ROWS = 40
+"""A table with more rows is folded up."""
+COLOUR = "var(--unsafe)"
+OPACITY = 0.14
+NOTE = (
+    "During: while a fault was planned to last. After: later, while none lasts. Figures are medians over trials; the "
+    "longest time without a grant, in steps of 100 ms, and the times to free and to know are the longest of all "
+    "trials. Time to free: from the crash of a holder to the next grant of its key. Time to know: from the end of a "
+    "lease until its holder noticed. Over time shows the faults as they were carried out."
+)
+
+
+def render(view: View) -> Section | None:
+    """A row for each cell with faults; None in a run on healthy servers."""
+    table = figures_table(view)
+    if table is None:
+        return None
+    plans = dict.fromkeys(str(cell.row["faults"]) for cell in view.cells if has_faults(cell))
+    shown = f"{next(iter(plans))}." if len(plans) == 1 else f"{plural(len(plans), 'plan')} of faults."
+    lede = f"While the window was open, these faults were caused on purpose: {shown}"
+    html = fill("faults.html", lede=lede, table=table, shown=SHOWN_ROWS, note=NOTE)
+    return Section("faults", "Faults", html)
+
+
+def has_faults(cell: CellView) -> bool:
+    """Whether faults were planned for `cell`."""
+    return bool(recorded_faults(cell.row.get("faults")))
+
+
+def figures_table(view: View) -> DataTable | None:
+    """The figures of the cells with faults; None without any."""
+    if not any(has_faults(cell) for cell in view.cells):
+        return None
+    done = _carried_out(view)
+    # Short trials have no p99, and only crashes and lost leases have times to free and to know.
+    names = [name for name in TITLES if any(cell.number(name) is not None for cell in view.cells)]
+
+    def figures(cell: CellView) -> list[Datum] | None:
+        if not has_faults(cell):
+            return None
+        shown = [datum(cell.number(name), COLUMNS[name].format.text) for name in names]
+        carried, planned = done.get(cell.id, (0, 0))
+        return [*shown, Datum(f"{carried} of {planned}", float(carried))]
+
+    return cell_table(
+        view, "Figures before, during and after the faults", [*(TITLES[name] for name in names), "carried out"], figures
+    )
+
+
+def _carried_out(view: View) -> dict[str, tuple[int, int]]:
+    """For each cell how many faults of its trials were carried out without an error, and how many there are."""
+    faults = view.run.faults
+    done: dict[str, tuple[int, int]] = {}
+    for cell, rows in faults.groupby("cell", sort=False) if len(faults) else ():
+        done[str(cell)] = int((rows["error"].isna() & rows["from_ns"].notna()).sum()), len(rows)
+    return done
+
+
+def failed(view: View) -> list[str]:
+    """The errors of faults that could not be carried out, each once."""
+    errors: list[Any] = list(view.run.faults["error"]) if len(view.run.faults) else []
+    return list(dict.fromkeys(str(error) for error in errors if not missing(error)))
+
+
+def spans(view: View, cells: Iterable[CellView]) -> list[tuple[float, float, str]]:
+    """When each fault of `cells` was there over all trials: begin and end in seconds of the window, and its name."""
+    faults = view.run.faults
+    ids = {cell.id for cell in cells}
+    widest: dict[tuple[str, int], tuple[float, float, str]] = {}
+    for row in faults[faults["cell"].isin(ids)].to_dict("records") if len(faults) else ():
+        plain = {str(name): None if missing(value) else value for name, value in row.items()}
+        for begin, end, name in intervals_s([plain]):
+            key = name, int(row["fault"])
+            before = widest.get(key, (begin, end, name))
+            widest[key] = min(begin, before[0]), max(end, before[1]), name
+    return sorted(widest.values())
+
+
+def shading(found: Iterable[tuple[float, float, str]]) -> list[dict[str, Any]]:
+    """Rectangles over the whole height of a chart over time."""
+    return [
+        {
+            "type": "rect",
+            "xref": "x",
+            "yref": "paper",
+            "x0": round(begin, 3),
+            "x1": round(end, 3),
+            "y0": 0,
+            "y1": 1,
+            "layer": "below",
+            "fillcolor": COLOUR,
+            "opacity": OPACITY,
+            # A fault of a moment has no width of its own.
+            "line": {"width": 1, "color": COLOUR},
+        }
+        for begin, end, _ in found
+    ]

@@ -1,0 +1,129 @@
+"""Carries out the faults of servers of a trial at their times, and makes all servers healthy again.
+
+Each fault has a thread of its own, which waits for its moment by the clock of the core: a fault that takes long delays
+no other. The loop of the trial runs without the GIL, so these threads take nothing from it.
+
+Promises: after `stop` every harmed server runs and replies, also where the trial ended early; otherwise a ServerError
+is raised. What was done, and when, is recorded even where it failed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pybench.errors import ServerError
+from pybench.matrix.durations import S
+from pybench.planning.fault_rules import kinds_of_servers, place_of
+from pybench.records.fault_rows import NEVER, Carried
+from pybench.servers import Server, harm
+
+if TYPE_CHECKING:
+    from pybench.matrix import Matrix
+    from pybench.matrix.cells import Cell
+    from pybench.matrix.faults import Fault
+    from pybench.running.trial_servers import Side
+    from pybench.running.watch import Running
+    from pybench.servers import ServerPool
+
+LOOK_S = 0.002
+"""How often a trial is asked whether its window is open."""
+
+
+@dataclass(slots=True)
+class _Task:
+    carried: Carried
+    harm: harm.Harm
+    trouble: ServerError | None = None
+    """Why the server is not healthy again."""
+    thread: threading.Thread = field(init=False)
+
+
+class FaultThreads:
+    """The faults of one trial of `cell` on `sides`, which are in the order in which its lock numbers its servers."""
+
+    def __init__(self, cell: Cell, matrix: Matrix, sides: Sequence[Side], pool: ServerPool) -> None:
+        kinds = kinds_of_servers(cell, matrix)
+        self._over = threading.Event()
+        self._tasks: list[_Task] = []
+        for fault in (one for one in cell.faults.faults if not one.kind.by_core):
+            place = place_of(fault, kinds)
+            assert place is not None, "the plan refuses faults of servers that a cell does not have"
+            self._tasks.append(_Task(Carried(fault), _harm(fault, sides[place], pool)))
+
+    def start(self, trial: Running) -> None:
+        """Begin to wait for the window of `trial`, which is about to run."""
+        for task in self._tasks:
+            task.thread = threading.Thread(target=self._run, args=(task, trial), name="pybench-fault", daemon=True)
+            task.thread.start()
+
+    def stop(self) -> list[Carried]:
+        """End all faults, wait until all servers are healthy, and return what was done. Raises ServerError."""
+        self._over.set()
+        for task in self._tasks:
+            task.thread.join()
+        for task in self._tasks:
+            if task.trouble is not None:
+                raise task.trouble
+        return [task.carried for task in self._tasks]
+
+    def _run(self, task: _Task, trial: Running) -> None:
+        carried, fault = task.carried, task.carried.fault
+        opened_ns = self._opening(trial)
+        if opened_ns is None or self._waits(opened_ns + fault.at_ns):
+            carried.error = NEVER
+            return
+        carried.from_ns = time.monotonic_ns()
+        try:
+            task.harm.begin()
+        except ServerError as error:
+            carried.error = error.message
+        if fault.until_ns is None:
+            self._over.wait()
+        else:
+            self._waits(opened_ns + fault.until_ns)
+        try:
+            task.harm.end()
+        except ServerError as error:
+            task.trouble = error
+        carried.until_ns = time.monotonic_ns()
+
+    def _opening(self, trial: Running) -> int | None:
+        """When the window opened; None where the trial ended before."""
+        while not self._over.is_set():
+            progress = trial.progress()
+            if progress.phase == "measuring":
+                return time.monotonic_ns() - progress.elapsed_ns
+            if progress.phase in ("draining", "done"):
+                return None
+            self._over.wait(LOOK_S)
+        return None
+
+    def _waits(self, until_ns: int) -> bool:
+        """Wait until then; whether the trial was over before."""
+        return self._over.wait(max(0.0, (until_ns - time.monotonic_ns()) / S))
+
+
+def _harm(fault: Fault, side: Side, pool: ServerPool) -> harm.Harm:
+    server = side.server
+    assert fault.for_ns is not None or fault.do in ("kill", "pause"), "only these may last to the end"
+    on_redis: dict[str, Callable[[Server], harm.Harm]] = {
+        "slow": lambda redis: harm.Slow(redis, (fault.for_ns or 0) / S),
+        "script-flush": harm.ScriptFlush,
+    }
+    if fault.do in on_redis:
+        assert isinstance(server, Server), "the notation refuses these faults for a Postgres"
+        return on_redis[fault.do](server)
+    match fault.do:
+        case "kill":
+            return harm.Kill(pool, server)
+        case "restart":
+            return harm.Restart(pool, server, keeps_data=not fault.loses_data)
+        case "pause":
+            return harm.Pause(pool, server)
+        case "client-kill":
+            return harm.ClientKill(server, side.client_names)
+    raise AssertionError(f"{fault.do} is a kind of fault")
