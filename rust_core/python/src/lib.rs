@@ -3,6 +3,7 @@
 //! One call per trial, and two per lock of a program. Arguments are parsed with the interpreter attached, the trial runs detached, and the waiting
 //! thread lets Python handle its signals.
 
+mod fuzz;
 mod histograms;
 mod history;
 mod lock_client;
@@ -16,6 +17,8 @@ use pyo3::types::PyTuple;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::fuzz::Fuzz;
     #[pymodule_export]
     use super::histograms::{histogram_buckets, merge_histograms};
     #[pymodule_export]

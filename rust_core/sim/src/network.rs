@@ -8,7 +8,10 @@ use locks::{Chance, Command, ConnectionKind, Key, Nanos, Reply, ScriptForm, Serv
 use crate::clock::Time;
 use crate::conditions::{Faults, Mistake, Trouble};
 use crate::database::{Backend, Database};
+use crate::log::Noted;
+use crate::plan::Fault;
 use crate::redis::{Redis, RedisEffect};
+use crate::striking::{LAGS, Suffered};
 
 /// One connection of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +77,8 @@ pub(crate) enum Happening {
         process: usize,
         acquires: u64,
     },
+    /// A fault of the plan.
+    Strikes(Fault),
 }
 
 /// The state of a connection, one after another.
@@ -86,6 +91,9 @@ pub(crate) struct Way {
     pub(crate) inbox: VecDeque<Inbound>,
 }
 
+/// The longest delay in one direction where nothing is slow.
+const LONGEST_HOP: Nanos = Nanos::from_micros(300);
+
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) time: Time,
@@ -95,13 +103,24 @@ pub(crate) struct Network {
     pub(crate) chance: Chance,
     agenda: BTreeMap<(Nanos, u64), Happening>,
     order: u64,
-    servers: Vec<Redis>,
+    pub(crate) servers: Vec<Redis>,
     pub(crate) database: Database,
     pub(crate) lock_timeout: Nanos,
-    ways: BTreeMap<(usize, u32), Way>,
+    /// The connections of each process, by their numbers.
+    ways: Vec<Vec<Way>>,
+    /// How much has reached each process that it has not read.
+    mail: Vec<usize>,
+    /// The processes that something has reached since the world looked.
+    pub(crate) touched: Vec<usize>,
     /// Until when each process does not run.
     pub(crate) stopped_until: Vec<Nanos>,
     pub(crate) outcomes: BTreeMap<&'static str, u64>,
+    /// What the plan did to each server.
+    pub(crate) suffered: Vec<Suffered>,
+    /// The delays of each process in a world of a plan, so that they do not change when others are left out.
+    pub(crate) own_delays: Vec<Chance>,
+    /// What the servers did, if somebody asked for it.
+    pub(crate) noted: Option<Vec<(Nanos, Noted)>>,
 }
 
 impl Network {
@@ -124,9 +143,14 @@ impl Network {
             servers: (0..servers).map(|_| Redis::new(mistake)).collect(),
             database: Database::new(mistake),
             lock_timeout: Nanos::NEVER,
-            ways: BTreeMap::new(),
+            ways: (0..processes).map(|_| Vec::new()).collect(),
+            mail: vec![0; processes],
+            touched: Vec::new(),
             stopped_until: vec![Nanos::ZERO; processes],
             outcomes: BTreeMap::new(),
+            suffered: (0..servers).map(|_| Suffered::default()).collect(),
+            own_delays: Vec::new(),
+            noted: None,
         }
     }
 
@@ -145,13 +169,34 @@ impl Network {
     }
 
     pub(crate) fn way(&mut self, process: usize, index: u32) -> &mut Way {
-        self.ways.entry((process, index)).or_default()
+        let (ways, index) = (&mut self.ways[process], index as usize);
+        if ways.len() <= index {
+            ways.resize_with(index + 1, Way::default);
+        }
+        &mut ways[index]
     }
 
     /// Whether anything has reached this process that it has not read.
     pub(crate) fn has_mail(&self, process: usize) -> bool {
-        let mut ways = self.ways.range((process, 0)..=(process, u32::MAX));
-        ways.any(|(_, way)| !way.inbox.is_empty())
+        self.mail[process] > 0
+    }
+
+    pub(crate) fn push_mail(&mut self, process: usize, index: u32, what: Inbound) {
+        self.way(process, index).inbox.push_back(what);
+        self.mail[process] += 1;
+        self.touched.push(process);
+    }
+
+    /// The process reads all that has reached it over a connection; `into` is empty.
+    pub(crate) fn take_mail(&mut self, process: usize, index: u32, into: &mut VecDeque<Inbound>) {
+        std::mem::swap(&mut self.way(process, index).inbox, into);
+        self.mail[process] -= into.len();
+    }
+
+    pub(crate) fn note(&mut self, what: impl FnOnce() -> Noted) {
+        if let Some(noted) = &mut self.noted {
+            noted.push((self.time.now(), what()));
+        }
     }
 
     pub(crate) fn is_database(&self, server: ServerId) -> bool {
@@ -167,12 +212,15 @@ impl Network {
             Happening::Terminates { backend } => self.terminate(backend),
             Happening::TimesOut { backend, ticket } => self.time_out(backend, ticket),
             Happening::Comes { over, what } => {
-                let way = self.way(over.process, over.index);
-                if way.generation == over.generation {
-                    way.inbox.push_back(what);
+                if self.way(over.process, over.index).generation == over.generation {
+                    self.push_mail(over.process, over.index, what);
                 }
             }
             Happening::Cancels { process, .. } => return Some(process),
+            Happening::Strikes(fault) => {
+                self.note(|| Noted::Struck(fault));
+                self.strike(fault);
+            }
         }
         None
     }
@@ -186,7 +234,10 @@ impl Network {
             Some(Trouble::Slow(longest)) => self.up_to(longest),
             Some(Trouble::Down | Trouble::Restarts) | None => Nanos::ZERO,
         };
-        let (delay, closes) = (self.delay().after(slow), self.strikes(self.faults.close_percent));
+        let (delay, closes) = (
+            self.delay(from.link.process, from.server).after(slow),
+            self.strikes(self.faults.close_percent),
+        );
         let now = self.time.now();
         if self.strikes(self.faults.stop_percent) {
             let length = self.up_to(Nanos::from_millis(300));
@@ -197,7 +248,7 @@ impl Network {
         let at = way.up;
         self.later(at, Happening::Arrives { from, command });
         if closes {
-            let at = now.after(self.delay());
+            let at = now.after(self.delay(from.link.process, from.server));
             self.later(
                 at,
                 Happening::Comes {
@@ -210,7 +261,7 @@ impl Network {
 
     fn arrives(&mut self, from: Asker, command: Command) {
         // A server that is down replies to nobody and carries nothing out.
-        if self.trouble_of(from.server) == Some(Trouble::Down) {
+        if self.trouble_of(from.server) == Some(Trouble::Down) || self.is_down(from.server) {
             return;
         }
         if self.strikes(self.faults.forget_percent) {
@@ -221,8 +272,17 @@ impl Network {
             return self.arrives_at_database(from, command);
         }
         self.wipe(from.server);
+        if let Command::Wait { replicas, timeout_ms } = command
+            && !self.own_delays.is_empty()
+        {
+            return self.confirm(from, replicas, timeout_ms);
+        }
+        let now = self.time.now().after(self.suffered[usize::from(from.server.0)].ahead);
+        let reply = self.server(from).run(now, from, command);
+        self.note(|| Noted::served(from, command, reply));
+        self.remember(from.server);
         let now = self.time.now();
-        if let Some(reply) = self.server(from).run(now, from, command) {
+        if let Some(reply) = reply {
             if let (Command::HandOver { .. }, Reply::Ok) = (command, reply) {
                 self.count("given by name");
             }
@@ -245,6 +305,24 @@ impl Network {
                 }
             }
         }
+    }
+
+    /// `WAIT`: the reply comes when enough replicas have what was written, or when its time is over.
+    fn confirm(&mut self, from: Asker, replicas: u64, timeout_ms: u64) {
+        let since = self.suffered[usize::from(from.server.0)].written;
+        let now = self.time.now();
+        let limit = now.after(Nanos::from_millis(timeout_ms));
+        let enough = LAGS.get(replicas.saturating_sub(1) as usize).map_or(Nanos::NEVER, |&lag| since.after(lag));
+        let at = enough.min(limit).max(now);
+        let count = LAGS.iter().filter(|&&lag| since.after(lag) <= at).count();
+        let reply = Reply::Int(count as i64);
+        self.note(|| Noted::served(from, Command::Wait { replicas, timeout_ms }, Some(reply)));
+        let Asker { client, tag, .. } = from;
+        self.deliver_after(at.since(now), from, Inbound::Reply { client, tag, reply });
+    }
+
+    fn is_down(&self, server: ServerId) -> bool {
+        self.suffered[usize::from(server.0)].down_until > self.time.now()
     }
 
     fn server(&mut self, from: Asker) -> &mut Redis {
@@ -273,7 +351,7 @@ impl Network {
         for process in 0..self.stopped_until.len() {
             // The connection that the process shares is numbered as its server.
             let index = u32::from(server.0);
-            self.way(process, index).inbox.push_back(Inbound::Closed);
+            self.push_mail(process, index, Inbound::Closed);
         }
     }
 
@@ -303,7 +381,11 @@ impl Network {
 
     /// The server sends something. For a closed connection it does not matter when it arrives.
     fn deliver(&mut self, to: Asker, what: Inbound) {
-        let at = self.time.now().after(self.delay());
+        self.deliver_after(Nanos::ZERO, to, what);
+    }
+
+    fn deliver_after(&mut self, length: Nanos, to: Asker, what: Inbound) {
+        let at = self.time.now().after(length).after(self.delay(to.link.process, to.server));
         let way = self.way(to.link.process, to.link.index);
         way.down = way.down.max(at);
         let at = way.down;
@@ -317,7 +399,8 @@ impl Network {
         let last_arrival = way.up;
         way.generation += 1;
         (way.up, way.down) = (now, now);
-        way.inbox.clear();
+        let unread = std::mem::take(&mut way.inbox).len();
+        self.mail[link.process] -= unread;
         if kind == ConnectionKind::Own && self.is_database(server) {
             self.leave_backend(link, last_arrival);
         }
@@ -332,12 +415,20 @@ impl Network {
     }
 
     /// A delay in one direction. Most are short: a world with only long delays shows little.
-    fn delay(&mut self) -> Nanos {
+    fn delay(&mut self, process: usize, server: ServerId) -> Nanos {
+        if !self.own_delays.is_empty() {
+            let slow = self.suffered[usize::from(server.0)].slow;
+            let longest = match slow.filter(|&(until, _)| self.time.now() < until) {
+                Some((_, longest)) => longest.max(LONGEST_HOP),
+                None => LONGEST_HOP,
+            };
+            return Nanos(self.own_delays[process].below(longest.0 + 1));
+        }
         let slow = self.time.now() < self.faults.end && self.chance.below(3) == 0;
         let longest = if slow {
             self.faults.delay
         } else {
-            Nanos::from_micros(300)
+            LONGEST_HOP
         };
         self.up_to(longest)
     }

@@ -6,13 +6,19 @@ use crate::network::Asker;
 use crate::redis::{Redis, RedisEffect};
 
 /// The stream of one key. Neither it nor its group is ever deleted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Stream {
     added: u64,
     /// The tickets that are not handed out, in order of arrival.
     fresh: Vec<EntryId>,
     /// The clients that are blocked in a read, also over connections that the server does not know to be closed.
     readers: Vec<Asker>,
+}
+
+impl Stream {
+    pub(crate) fn forget_readers(&mut self) {
+        self.readers.clear();
+    }
 }
 
 impl Redis {

@@ -248,7 +248,8 @@ impl Transport for VirtualTransport {
             return Ok(None);
         }
         let mut network = self.network.borrow_mut();
-        self.reading = std::mem::take(&mut network.way(self.process, index).inbox);
+        self.reading.clear();
+        network.take_mail(self.process, index, &mut self.reading);
         if self.reading.is_empty() {
             return Ok(None);
         }

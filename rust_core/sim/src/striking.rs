@@ -1,0 +1,128 @@
+//! Carries out the faults of a plan on the models.
+
+use std::collections::VecDeque;
+
+use locks::{Nanos, ServerId};
+
+use crate::database::Backend;
+use crate::network::{Happening, Inbound, Link, Network};
+use crate::plan::{Fault, FaultKind};
+use crate::redis::Redis;
+
+/// How long the replicas of a server lag behind it. A failover promotes one of them.
+pub(crate) const LAGS: [Nanos; 2] = [Nanos::from_micros(500), Nanos::from_millis(3)];
+
+/// What the plan did to one server.
+#[derive(Debug, Default)]
+pub(crate) struct Suffered {
+    /// It replies to nobody before this time.
+    pub(crate) down_until: Nanos,
+    /// Until when messages to and from it take long, and up to how long.
+    pub(crate) slow: Option<(Nanos, Nanos)>,
+    /// How far its clock is ahead.
+    pub(crate) ahead: Nanos,
+    /// Its data as it was after each command of the last while. Kept only for a server that a failover awaits.
+    pub(crate) past: Option<VecDeque<(Nanos, Redis)>>,
+    /// When the last write came that replicas copy.
+    pub(crate) written: Nanos,
+}
+
+impl Network {
+    /// Takes over the faults, each of which will strike at its time.
+    pub(crate) fn follow_plan(&mut self, faults: &[Fault]) {
+        for &fault in faults {
+            self.later(fault.at, Happening::Strikes(fault));
+            if fault.kind == FaultKind::Failover {
+                self.suffered[usize::from(fault.server.0)].past.get_or_insert_default();
+            }
+        }
+    }
+
+    pub(crate) fn strike(&mut self, fault: Fault) {
+        let Fault {
+            kind,
+            process,
+            server,
+            length,
+            ..
+        } = fault;
+        let (now, at, process) = (self.time.now(), usize::from(server.0), process as usize);
+        match kind {
+            FaultKind::Delay => self.suffered[at].slow = Some((now.after(Nanos(length.0 * 2)), length)),
+            FaultKind::Cut => self.cut(process, server),
+            FaultKind::Pause => {
+                let until = &mut self.stopped_until[process];
+                *until = now.after(length).max(*until);
+                self.touched.push(process);
+            }
+            FaultKind::ClientKill => {
+                let index = u32::from(self.strategy.nodes().unwrap_or(1));
+                let generation = self.way(process, index).generation;
+                self.terminate(Backend::Own(Link {
+                    process,
+                    index,
+                    generation,
+                }));
+            }
+            FaultKind::Kill => {
+                self.suffered[at].down_until = now.after(length);
+                self.begin_anew(server);
+            }
+            FaultKind::Restart => self.begin_anew(server),
+            FaultKind::Forget => {
+                self.servers[at] = Redis::new(self.mistake);
+                self.begin_anew(server);
+            }
+            FaultKind::Failover => self.fail_over(server, length),
+            FaultKind::Clock => {
+                let suffered = &mut self.suffered[at];
+                suffered.ahead = suffered.ahead.after(length);
+            }
+        }
+    }
+
+    /// The server has started again: scripts, blocked clients and connections are gone.
+    fn begin_anew(&mut self, server: ServerId) {
+        self.servers[usize::from(server.0)].disconnect();
+        for process in 0..self.stopped_until.len() {
+            self.cut(process, server);
+        }
+    }
+
+    /// Closes all connections of a process to a server.
+    fn cut(&mut self, process: usize, server: ServerId) {
+        let servers = u32::from(self.strategy.nodes().unwrap_or(1));
+        self.push_mail(process, u32::from(server.0), Inbound::Closed);
+        if server == ServerId(0) {
+            // The client's own connection, and the one for subscriptions.
+            self.push_mail(process, servers, Inbound::Closed);
+            self.push_mail(process, servers + 1, Inbound::Closed);
+        }
+    }
+
+    /// A replica takes over, with what it had received by then.
+    fn fail_over(&mut self, server: ServerId, length: Nanos) {
+        let lag = LAGS[usize::from(length.0 % 2 == 1)];
+        let at = usize::from(server.0);
+        let then = Nanos(self.time.now().0.saturating_sub(lag.0));
+        let past = self.suffered[at].past.as_ref();
+        let seen = past.and_then(|past| past.iter().rev().find(|&&(at, _)| at <= then));
+        self.servers[at] = seen.map_or_else(|| Redis::new(self.mistake), |(_, redis)| redis.clone());
+        self.begin_anew(server);
+        self.remember(server);
+    }
+
+    /// Notes the state of a server after a command, for a failover to come.
+    pub(crate) fn remember(&mut self, server: ServerId) {
+        let at = usize::from(server.0);
+        let now = self.time.now();
+        self.suffered[at].written = now;
+        let Some(past) = &mut self.suffered[at].past else { return };
+        past.push_back((now, self.servers[at].clone()));
+        // All but the last that is older than the longest lag can be forgotten.
+        let oldest = now.0.saturating_sub(LAGS[1].0);
+        while past.get(1).is_some_and(|(at, _)| at.0 <= oldest) {
+            past.pop_front();
+        }
+    }
+}
