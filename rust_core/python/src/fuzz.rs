@@ -5,7 +5,7 @@ use locks::{Nanos, Strategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use sim::{FaultKind, Found, Noted, Part, Scene, Setting, Tally, Verdict, World, Wrong, command_words, reply_words};
+use sim::{FaultKind, Found, Part, Scene, Setting, Tally, Verdict, World, Wrong, command_words, reply_words};
 
 use crate::result::{Namer, violation_dict};
 use crate::spec::{arguments, dict, exclusion, field, value_error};
@@ -72,7 +72,7 @@ impl Fuzz {
         replay.set_item("drawn_faults", drawn.faults.len())?;
         replay.set_item("found", found.map(|found| self.found_dict(py, &found)).transpose()?)?;
         replay.set_item("heard", self.heard(py, &world)?)?;
-        replay.set_item("noted", noted(py, &world)?)?;
+        replay.set_item("served", served(py, &world)?)?;
         replay.set_item("ended_ns", world.ended.0)?;
         replay.set_item("events", world.events)?;
         Ok(replay)
@@ -173,34 +173,20 @@ fn scene_dict<'py>(py: Python<'py>, scene: &Scene) -> PyResult<Bound<'py, PyDict
     dict.set_item("until_ns", scene.until.0)?;
     let faults = PyList::empty(py);
     for fault in &scene.faults {
-        faults.append((fault.number, fault.at.0, fault.kind.name()))?;
+        let client = fault.is_of_process().then_some(fault.process);
+        let server = fault.is_of_server().then_some(fault.server.0);
+        faults.append((fault.number, fault.at.0, fault.kind.name(), client, server, fault.lasts().0))?;
     }
     dict.set_item("faults", faults)?;
     Ok(dict)
 }
 
-/// What servers did, and which faults struck: time, kind, client, server, command, reply, length.
-fn noted<'py>(py: Python<'py>, world: &World) -> PyResult<Bound<'py, PyList>> {
+/// What servers did: time, client, server, command, reply.
+fn served<'py>(py: Python<'py>, world: &World) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for &(at, noted) in &world.noted {
-        match noted {
-            Noted::Served {
-                client,
-                server,
-                command,
-                reply,
-            } => {
-                let words = (command_words(&command), reply_words(reply));
-                list.append((at.0, "served", Some(client), Some(server.0), words.0, words.1, 0))?;
-            }
-            Noted::Struck(fault) => {
-                let client = fault.is_of_process().then_some(fault.process);
-                let server = fault.is_of_server().then_some(fault.server.0);
-                let name = fault.kind.name();
-                list.append((at.0, "fault", client, server, name, "", fault.length.0))?;
-            }
-        }
+    for (at, served) in &world.served {
+        let (command, reply) = (command_words(&served.command), reply_words(served.reply));
+        list.append((at.0, served.client, served.server.0, command, reply))?;
     }
     Ok(list)
 }
-

@@ -3,9 +3,6 @@
 use load::Sender;
 use locks::{Command, Nanos, Reply, ServerId};
 
-use crate::network::Asker;
-use crate::plan::Fault;
-
 /// One thing that passed the transport.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Logged {
@@ -30,27 +27,12 @@ impl Log {
     }
 }
 
-/// What happened at a server, or to the world.
+/// A command that a server carried out.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Noted {
-    /// The server carried a command out. `reply` is `None` for a command that blocks.
-    Served {
-        client: u32,
-        server: ServerId,
-        command: Command,
-        reply: Option<Reply>,
-    },
-    Struck(Fault),
-}
-
-impl Noted {
-    /// In a world of a plan each process has one client, of the same number.
-    pub(crate) const fn served(from: Asker, command: Command, reply: Option<Reply>) -> Self {
-        Self::Served {
-            client: from.link.process as u32,
-            server: from.server,
-            command,
-            reply,
-        }
-    }
+pub struct Served {
+    pub client: u32,
+    pub server: ServerId,
+    pub command: Command,
+    /// `None` for a command that blocks.
+    pub reply: Option<Reply>,
 }

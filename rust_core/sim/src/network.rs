@@ -1,17 +1,18 @@
 //! The network and the servers behind it, on virtual time: delays, connections that close, processes that are stopped
 //! after a send.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use locks::{Chance, Command, ConnectionKind, Key, Nanos, Reply, ScriptForm, ServerId, Strategy, Token};
 
 use crate::clock::Time;
 use crate::conditions::{Faults, Mistake, Trouble};
 use crate::database::{Backend, Database};
-use crate::log::Noted;
-use crate::plan::Fault;
+use crate::log::Served;
+use crate::mail::Mail;
 use crate::redis::{Redis, RedisEffect};
-use crate::striking::{LAGS, Suffered};
+use crate::plan::{Fault, LAGS};
+use crate::striking::Suffered;
 
 /// One connection of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,16 +82,6 @@ pub(crate) enum Happening {
     Strikes(Fault),
 }
 
-/// The state of a connection, one after another.
-#[derive(Debug, Default)]
-pub(crate) struct Way {
-    pub(crate) generation: u64,
-    /// When the last command and the last reply arrive: each direction of a connection keeps its order.
-    up: Nanos,
-    down: Nanos,
-    pub(crate) inbox: VecDeque<Inbound>,
-}
-
 /// The longest delay in one direction where nothing is slow.
 const LONGEST_HOP: Nanos = Nanos::from_micros(300);
 
@@ -106,12 +97,7 @@ pub(crate) struct Network {
     pub(crate) servers: Vec<Redis>,
     pub(crate) database: Database,
     pub(crate) lock_timeout: Nanos,
-    /// The connections of each process, by their numbers.
-    ways: Vec<Vec<Way>>,
-    /// How much has reached each process that it has not read.
-    mail: Vec<usize>,
-    /// The processes that something has reached since the world looked.
-    pub(crate) touched: Vec<usize>,
+    pub(crate) mail: Mail,
     /// Until when each process does not run.
     pub(crate) stopped_until: Vec<Nanos>,
     pub(crate) outcomes: BTreeMap<&'static str, u64>,
@@ -120,7 +106,7 @@ pub(crate) struct Network {
     /// The delays of each process in a world of a plan, so that they do not change when others are left out.
     pub(crate) own_delays: Vec<Chance>,
     /// What the servers did, if somebody asked for it.
-    pub(crate) noted: Option<Vec<(Nanos, Noted)>>,
+    pub(crate) served: Option<Vec<(Nanos, Served)>>,
 }
 
 impl Network {
@@ -143,14 +129,12 @@ impl Network {
             servers: (0..servers).map(|_| Redis::new(mistake)).collect(),
             database: Database::new(mistake),
             lock_timeout: Nanos::NEVER,
-            ways: (0..processes).map(|_| Vec::new()).collect(),
-            mail: vec![0; processes],
-            touched: Vec::new(),
+            mail: Mail::new(processes),
             stopped_until: vec![Nanos::ZERO; processes],
             outcomes: BTreeMap::new(),
             suffered: (0..servers).map(|_| Suffered::default()).collect(),
             own_delays: Vec::new(),
-            noted: None,
+            served: None,
         }
     }
 
@@ -168,34 +152,18 @@ impl Network {
         self.agenda.insert((at, self.order), happening);
     }
 
-    pub(crate) fn way(&mut self, process: usize, index: u32) -> &mut Way {
-        let (ways, index) = (&mut self.ways[process], index as usize);
-        if ways.len() <= index {
-            ways.resize_with(index + 1, Way::default);
-        }
-        &mut ways[index]
-    }
-
-    /// Whether anything has reached this process that it has not read.
-    pub(crate) fn has_mail(&self, process: usize) -> bool {
-        self.mail[process] > 0
-    }
-
-    pub(crate) fn push_mail(&mut self, process: usize, index: u32, what: Inbound) {
-        self.way(process, index).inbox.push_back(what);
-        self.mail[process] += 1;
-        self.touched.push(process);
-    }
-
-    /// The process reads all that has reached it over a connection; `into` is empty.
-    pub(crate) fn take_mail(&mut self, process: usize, index: u32, into: &mut VecDeque<Inbound>) {
-        std::mem::swap(&mut self.way(process, index).inbox, into);
-        self.mail[process] -= into.len();
-    }
-
-    pub(crate) fn note(&mut self, what: impl FnOnce() -> Noted) {
-        if let Some(noted) = &mut self.noted {
-            noted.push((self.time.now(), what()));
+    pub(crate) fn note(&mut self, from: Asker, command: Command, reply: Option<Reply>) {
+        if let Some(served) = &mut self.served {
+            served.push((
+                self.time.now(),
+                Served {
+                    // In a world of a plan each process has one client, of the same number.
+                    client: from.link.process as u32,
+                    server: from.server,
+                    command,
+                    reply,
+                },
+            ));
         }
     }
 
@@ -212,15 +180,12 @@ impl Network {
             Happening::Terminates { backend } => self.terminate(backend),
             Happening::TimesOut { backend, ticket } => self.time_out(backend, ticket),
             Happening::Comes { over, what } => {
-                if self.way(over.process, over.index).generation == over.generation {
-                    self.push_mail(over.process, over.index, what);
+                if self.mail.way(over.process, over.index).generation == over.generation {
+                    self.mail.push(over.process, over.index, what);
                 }
             }
             Happening::Cancels { process, .. } => return Some(process),
-            Happening::Strikes(fault) => {
-                self.note(|| Noted::Struck(fault));
-                self.strike(fault);
-            }
+            Happening::Strikes(fault) => self.strike(fault),
         }
         None
     }
@@ -243,7 +208,7 @@ impl Network {
             let length = self.up_to(Nanos::from_millis(300));
             self.stopped_until[from.link.process] = now.after(length);
         }
-        let way = self.way(from.link.process, from.link.index);
+        let way = self.mail.way(from.link.process, from.link.index);
         way.up = way.up.max(now.after(delay));
         let at = way.up;
         self.later(at, Happening::Arrives { from, command });
@@ -279,7 +244,7 @@ impl Network {
         }
         let now = self.time.now().after(self.suffered[usize::from(from.server.0)].ahead);
         let reply = self.server(from).run(now, from, command);
-        self.note(|| Noted::served(from, command, reply));
+        self.note(from, command, reply);
         self.remember(from.server);
         let now = self.time.now();
         if let Some(reply) = reply {
@@ -316,7 +281,7 @@ impl Network {
         let at = enough.min(limit).max(now);
         let count = LAGS.iter().filter(|&&lag| since.after(lag) <= at).count();
         let reply = Reply::Int(count as i64);
-        self.note(|| Noted::served(from, Command::Wait { replicas, timeout_ms }, Some(reply)));
+        self.note(from, Command::Wait { replicas, timeout_ms }, Some(reply));
         let Asker { client, tag, .. } = from;
         self.deliver_after(at.since(now), from, Inbound::Reply { client, tag, reply });
     }
@@ -351,7 +316,7 @@ impl Network {
         for process in 0..self.stopped_until.len() {
             // The connection that the process shares is numbered as its server.
             let index = u32::from(server.0);
-            self.push_mail(process, index, Inbound::Closed);
+            self.mail.push(process, index, Inbound::Closed);
         }
     }
 
@@ -386,7 +351,7 @@ impl Network {
 
     fn deliver_after(&mut self, length: Nanos, to: Asker, what: Inbound) {
         let at = self.time.now().after(length).after(self.delay(to.link.process, to.server));
-        let way = self.way(to.link.process, to.link.index);
+        let way = self.mail.way(to.link.process, to.link.index);
         way.down = way.down.max(at);
         let at = way.down;
         self.later(at, Happening::Comes { over: to.link, what });
@@ -395,12 +360,7 @@ impl Network {
     /// A process closes a connection, or has found it closed: what was sent may still arrive, but no reply comes back.
     pub(crate) fn close(&mut self, link: Link, kind: ConnectionKind, server: ServerId) {
         let now = self.time.now();
-        let way = self.way(link.process, link.index);
-        let last_arrival = way.up;
-        way.generation += 1;
-        (way.up, way.down) = (now, now);
-        let unread = std::mem::take(&mut way.inbox).len();
-        self.mail[link.process] -= unread;
+        let last_arrival = self.mail.close(link.process, link.index, now);
         if kind == ConnectionKind::Own && self.is_database(server) {
             self.leave_backend(link, last_arrival);
         }

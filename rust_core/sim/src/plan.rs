@@ -72,6 +72,9 @@ pub(crate) fn redis_servers(strategy: Strategy) -> u16 {
     strategy.nodes().unwrap_or(1) - u16::from(strategy.database().is_some())
 }
 
+/// How long the replicas of a server lag behind it. A failover promotes one of them.
+pub(crate) const LAGS: [Nanos; 2] = [Nanos::from_millis(2), Nanos::from_millis(6)];
+
 /// One fault of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -82,11 +85,20 @@ pub struct Fault {
     /// The process; its clients stop, or lose their connections.
     pub process: u32,
     pub server: ServerId,
-    /// How long it lasts; of a clock, how far it jumps ahead.
+    /// As drawn: see `lasts`.
     pub length: Nanos,
 }
 
 impl Fault {
+    /// How long it lasts or how far it jumps; of a failover, how far the replica that takes over lags behind.
+    pub const fn lasts(&self) -> Nanos {
+        match self.kind {
+            FaultKind::Failover => LAGS[(self.length.0 % 2) as usize],
+            FaultKind::Delay => Nanos(self.length.0 * 2),
+            _ => self.length,
+        }
+    }
+
     /// Whether it befalls a process, and not a server alone.
     pub const fn is_of_process(&self) -> bool {
         matches!(self.kind, FaultKind::Cut | FaultKind::Pause | FaultKind::ClientKill)
@@ -142,6 +154,7 @@ fn burst(strategy: Strategy, kind: FaultKind, extent: Extent, chance: &mut Chanc
     let longest = match kind {
         FaultKind::Delay | FaultKind::Kill | FaultKind::Clock => Nanos(extent.lease.0 * 2),
         FaultKind::Pause => Nanos(extent.lease.0 * 3),
+        FaultKind::Failover => Nanos(1),
         _ => Nanos::ZERO,
     };
     let (first, several) = match kind {

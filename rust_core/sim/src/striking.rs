@@ -6,11 +6,8 @@ use locks::{Nanos, ServerId};
 
 use crate::database::Backend;
 use crate::network::{Happening, Inbound, Link, Network};
-use crate::plan::{Fault, FaultKind};
+use crate::plan::{Fault, FaultKind, LAGS};
 use crate::redis::Redis;
-
-/// How long the replicas of a server lag behind it. A failover promotes one of them.
-pub(crate) const LAGS: [Nanos; 2] = [Nanos::from_micros(500), Nanos::from_millis(3)];
 
 /// What the plan did to one server.
 #[derive(Debug, Default)]
@@ -48,16 +45,16 @@ impl Network {
         } = fault;
         let (now, at, process) = (self.time.now(), usize::from(server.0), process as usize);
         match kind {
-            FaultKind::Delay => self.suffered[at].slow = Some((now.after(Nanos(length.0 * 2)), length)),
+            FaultKind::Delay => self.suffered[at].slow = Some((now.after(fault.lasts()), length)),
             FaultKind::Cut => self.cut(process, server),
             FaultKind::Pause => {
                 let until = &mut self.stopped_until[process];
                 *until = now.after(length).max(*until);
-                self.touched.push(process);
+                self.mail.touched.push(process);
             }
             FaultKind::ClientKill => {
                 let index = u32::from(self.strategy.nodes().unwrap_or(1));
-                let generation = self.way(process, index).generation;
+                let generation = self.mail.way(process, index).generation;
                 self.terminate(Backend::Own(Link {
                     process,
                     index,
@@ -73,7 +70,7 @@ impl Network {
                 self.servers[at] = Redis::new(self.mistake);
                 self.begin_anew(server);
             }
-            FaultKind::Failover => self.fail_over(server, length),
+            FaultKind::Failover => self.fail_over(server, fault.lasts()),
             FaultKind::Clock => {
                 let suffered = &mut self.suffered[at];
                 suffered.ahead = suffered.ahead.after(length);
@@ -92,17 +89,16 @@ impl Network {
     /// Closes all connections of a process to a server.
     fn cut(&mut self, process: usize, server: ServerId) {
         let servers = u32::from(self.strategy.nodes().unwrap_or(1));
-        self.push_mail(process, u32::from(server.0), Inbound::Closed);
+        self.mail.push(process, u32::from(server.0), Inbound::Closed);
         if server == ServerId(0) {
             // The client's own connection, and the one for subscriptions.
-            self.push_mail(process, servers, Inbound::Closed);
-            self.push_mail(process, servers + 1, Inbound::Closed);
+            self.mail.push(process, servers, Inbound::Closed);
+            self.mail.push(process, servers + 1, Inbound::Closed);
         }
     }
 
     /// A replica takes over, with what it had received by then.
-    fn fail_over(&mut self, server: ServerId, length: Nanos) {
-        let lag = LAGS[usize::from(length.0 % 2 == 1)];
+    fn fail_over(&mut self, server: ServerId, lag: Nanos) {
         let at = usize::from(server.0);
         let then = Nanos(self.time.now().0.saturating_sub(lag.0));
         let past = self.suffered[at].past.as_ref();

@@ -135,7 +135,7 @@ impl Transport for VirtualTransport {
     fn wait(&mut self, _: Nanos, ready: &mut Vec<Ready>) -> io::Result<()> {
         let network = &mut *self.network.borrow_mut();
         for connection in 0..self.connections.len() as u32 {
-            let inbox = &network.way(self.process, connection).inbox;
+            let inbox = network.mail.over(self.process, connection);
             if !inbox.is_empty() {
                 ready.push(Ready {
                     connection,
@@ -249,7 +249,7 @@ impl Transport for VirtualTransport {
         }
         let mut network = self.network.borrow_mut();
         self.reading.clear();
-        network.take_mail(self.process, index, &mut self.reading);
+        network.mail.take(self.process, index, &mut self.reading);
         if self.reading.is_empty() {
             return Ok(None);
         }

@@ -2,19 +2,21 @@
 //!
 //! One seed determines all of it. Between two rounds of a process the world's time moves to whatever happens next.
 
+mod judging;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use check::{Checker, Event, LostUpdates, Merge, Report, Rules, UpdateVerdict};
+use check::{Checker, Event, Merge, Report, Rules};
 use load::rules;
-use locks::{Chance, Key, Nanos, Strategy};
+use locks::{Chance, Nanos, Strategy};
 
 use crate::asked::Asked;
 use crate::clock::{Skew, Time};
 use crate::conditions::{Conditions, Mistake};
-use crate::log::{Logged, Noted};
+use crate::log::{Logged, Served};
 use crate::machine::Tally;
 use crate::network::{Happening, Network};
 use crate::process::{self, Process};
@@ -40,8 +42,8 @@ pub struct World {
     pub heard: Vec<(Nanos, Event)>,
     /// What the transports did, each process by itself. Empty unless it was asked for.
     pub logs: Vec<Vec<(Nanos, Logged)>>,
-    /// What the servers of a scene did, and which faults struck. Empty unless it was asked for.
-    pub noted: Vec<(Nanos, Noted)>,
+    /// What the servers of a scene did. Empty unless it was asked for.
+    pub served: Vec<(Nanos, Served)>,
     /// What happened: messages that arrived, rounds of the loops, faults.
     pub events: u64,
     /// When it ended.
@@ -89,7 +91,7 @@ impl World {
         {
             let mut network = run.network.borrow_mut();
             network.own_delays = scene.delays();
-            network.noted = keeps_all.then(Vec::new);
+            network.served = keeps_all.then(Vec::new);
             network.follow_plan(&scene.faults);
         }
         run.go();
@@ -123,6 +125,8 @@ struct Run {
     absent: Vec<usize>,
     /// An overlap of holders does not end the world.
     judged_by_writes: bool,
+    /// What processes told that the judge has not heard yet.
+    untold: usize,
     /// When each process has something to do next.
     due: Vec<Nanos>,
     events: u64,
@@ -173,6 +177,7 @@ impl Run {
             requests: u64::MAX,
             absent: Vec::new(),
             judged_by_writes: false,
+            untold: 0,
             due: vec![Nanos::ZERO; count],
             events: 0,
             end: faults_end.after(BOUND).after(Nanos(hold.0 * 30)),
@@ -209,7 +214,7 @@ impl Run {
         let mut network = self.network.borrow_mut();
         let happening = network.take_next();
         let mine = happening.and_then(|happening| Some((happening, network.happen(happening)?)));
-        let touched = std::mem::take(&mut network.touched);
+        let touched = std::mem::take(&mut network.mail.touched);
         drop(network);
         if let Some((Happening::Cancels { acquires, .. }, process)) = mine {
             self.cancel(process, acquires);
@@ -220,7 +225,7 @@ impl Run {
         }
         let mut emptied = touched;
         emptied.clear();
-        self.network.borrow_mut().touched = emptied;
+        self.network.borrow_mut().mail.touched = emptied;
     }
 
     /// Which process has something to do first, and when.
@@ -235,7 +240,7 @@ impl Run {
         if process.has_finished(self.requests) || self.absent.contains(&index) {
             return Nanos::NEVER;
         }
-        let wake = if network.has_mail(index) {
+        let wake = if network.mail.is_unread(index) {
             Nanos::ZERO
         } else {
             process.skew.shows(process.driver.next_wake())
@@ -254,29 +259,6 @@ impl Run {
         process.free_at = self.time.now().after(ROUND);
         self.listen();
         self.perhaps_cancels(index);
-    }
-
-    /// Takes what the processes told their judges. What a process will tell is not older than its clock.
-    fn listen(&mut self) {
-        let now = self.time.now();
-        for (index, process) in self.processes.iter_mut().enumerate() {
-            let (skew, merge) = (process.skew, &mut self.merge);
-            process
-                .heard
-                .take(|at, event| merge.push(index, skew.shows(at), in_true_time(event, skew)));
-            merge.watermark(index, skew.shows(skew.reads(now)));
-        }
-        self.judge();
-    }
-
-    fn judge(&mut self) {
-        let (checker, heard, keeps) = (&mut self.checker, &mut self.heard, self.keeps_heard);
-        self.merge.drain(|at, event| {
-            if keeps {
-                heard.push((at, event));
-            }
-            checker.on(at, event);
-        });
     }
 
     /// Now and then a process gives up soon after it has begun an acquire.
@@ -304,10 +286,6 @@ impl Run {
             process.restarts = true;
             self.listen();
         }
-    }
-
-    fn is_broken(&self) -> bool {
-        !self.judged_by_writes && self.asked.promises_broken(self.checker.counts()) > 0 && !self.network.borrow().wipes()
     }
 
     fn are_all_served(&self) -> bool {
@@ -356,65 +334,11 @@ impl Run {
                 .into_iter()
                 .map(|process| process.driver.into_transport().log.entries)
                 .collect(),
-            noted: self.network.borrow_mut().noted.take().unwrap_or_default(),
+            served: self.network.borrow_mut().served.take().unwrap_or_default(),
             events: self.events,
             ended: self.time.now(),
             most_requests,
             judged_by_writes: self.judged_by_writes,
         }
-    }
-
-    /// An acknowledged write that is missing. Writes under way may be visible or not.
-    fn lost_update(&mut self) -> Option<String> {
-        if !self.asked.strategy.writes() {
-            return None;
-        }
-        let none = LostUpdates {
-            acknowledged: 0,
-            unknown: 0,
-        };
-        let mut sums: BTreeMap<u32, LostUpdates> = BTreeMap::new();
-        for process in &mut self.processes {
-            process.driver.count_unanswered_writes();
-            let written = process.driver.written();
-            for (key, (&acknowledged, &unknown)) in (0..).zip(written.acknowledged.iter().zip(&written.unknown)) {
-                let sum = sums.entry(key).or_insert(none);
-                sum.acknowledged += acknowledged;
-                sum.unknown += unknown;
-            }
-        }
-        let network = self.network.borrow();
-        sums.iter().find_map(|(&key, writes)| {
-            let value = network.database.value(Key(key));
-            let verdict = writes.judge(value);
-            matches!(verdict, UpdateVerdict::Lost { .. } | UpdateVerdict::Surplus { .. }).then(|| {
-                format!(
-                    "key {key} is {value} after {writes:?}: {verdict:?}; seed {}",
-                    self.asked.seed
-                )
-            })
-        })
-    }
-}
-
-/// The ends of leases by the world's time.
-fn in_true_time(event: Event, skew: Skew) -> Event {
-    match event {
-        Event::Granted {
-            client,
-            until,
-            hold,
-            fence,
-        } => Event::Granted {
-            client,
-            until: skew.shows(until),
-            hold,
-            fence,
-        },
-        Event::Renewed { client, until } => Event::Renewed {
-            client,
-            until: skew.shows(until),
-        },
-        other => other,
     }
 }
