@@ -1,5 +1,7 @@
 """Worlds on virtual time: many seeds are searched for broken promises, and any seed can be played again."""
 
+from __future__ import annotations
+
 from pybench.fuzz.page import page
 from pybench.fuzz.search import Progress, Search, search
 from pybench.fuzz.setting import Part, Worlds, parse_part, parse_seed, parse_seeds, parse_worlds, replay_command

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from pybench import _core
+from pybench.fuzz.time_line import LEGEND
 from pybench.numbers import format_ns
 from pybench.report.html import asset, fill
-from pybench.fuzz.time_line import LEGEND
 from pybench.report.page import policy
 
 if TYPE_CHECKING:
     from pybench.fuzz.time_line import Hold, TimeLine
 
-SCRIPTS = {"boot": "assets/boot.js", "page": "assets/page.js"}
 STYLES = ("assets/page.css", "assets/world.css")
 LANE = 34
 """The height of a lane in pixels."""
@@ -25,16 +24,14 @@ BEYOND = 1.04
 
 def page(line: TimeLine) -> str:
     """The whole page. The same time line gives the same bytes."""
-    scripts = {name: asset(path) for name, path in SCRIPTS.items()}
     return str(
         fill(
             "world.html",
             line=line,
             legend=LEGEND,
             drawing=_drawing(line),
-            style=Markup("".join(asset(path) for path in STYLES)),  # noqa: S704 - files of this package
-            scripts={name: Markup(text) for name, text in scripts.items()},  # noqa: S704 - files of this package
-            policy=policy(list(scripts.values())),
+            style=Markup("".join(asset(path) for path in STYLES)),
+            policy=policy([]),
             version=_core.version,
         )
     )

@@ -145,9 +145,7 @@ def parse_worlds(
     return Worlds(name, arguments, tuple(chosen), _made({**spec, "faults": chosen}), tuple(given.words))
 
 
-def parse_part(
-    *, only_clients: str | None, only_faults: str | None, requests: str | None, earlier: str | None
-) -> Part:
+def parse_part(*, only_clients: str | None, only_faults: str | None, requests: str | None, earlier: str | None) -> Part:
     """The part that options describe. Raises InputError for a value that is none."""
     given = _Given()
     return Part(

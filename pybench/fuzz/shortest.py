@@ -25,13 +25,15 @@ class Shortest:
     part: Part
     command: str
     clients: int
-    faults: int
+    faults: tuple[str, ...]
+    """The kinds of its faults."""
     violation: Violation | None
 
     @property
     def size(self) -> str:
-        """What the world has, such as `2 clients, 1 fault`."""
-        return f"{plural(self.clients, 'client')}, {plural(self.faults, 'fault')}"
+        """What the world has, such as `2 clients, 1 fault (clock)`."""
+        kinds = f" ({', '.join(self.faults)})" if self.faults else ""
+        return f"{plural(self.clients, 'client')}, {plural(len(self.faults), 'fault')}{kinds}"
 
     def to_json(self) -> dict[str, object]:
         """For scripts."""
@@ -41,7 +43,7 @@ class Shortest:
             "sentence": self.sentence,
             "replay": self.command,
             "clients": self.clients,
-            "faults": self.faults,
+            "faults": list(self.faults),
             "violation": self.violation,
         }
 
@@ -59,7 +61,7 @@ def shortest(worlds: Worlds, seed: int) -> Shortest:
         part=part,
         command=replay_command(worlds, seed, part),
         clients=len(left["clients"]),
-        faults=len(left["faults"]),
+        faults=tuple(fault[2] for fault in left["faults"]),
         violation=found["violation"],
     )
 

@@ -27,6 +27,7 @@ STEPS = {
 }
 """The steps of clients that need no further word."""
 
+
 def time_line(worlds: Worlds, seed: int, part: Part, command: str) -> TimeLine:
     """The time line of a part of a world, up to what went wrong. Raises InputError when the part names none of it."""
     replay = worlds.core.replay(seed, part.spec())

@@ -78,7 +78,7 @@ class TimeLine:
         """Whether the lock kept its promise."""
         if self.sentence is None:
             return "nothing went wrong"
-        return "the lock broke its promise" if self.is_broken else "outside of the promise of the lock"
+        return "broken promise" if self.is_broken else "outside its promise"
 
     def text(self) -> str:
         """As text of 80 columns."""
@@ -116,7 +116,4 @@ class TimeLine:
 def _rows(line: Line) -> list[str]:
     """The line, and further ones where it is too long for one."""
     first = f"{line.at_ns / 1e6:>{TIME},.6f}  {line.states}  "
-    mark = "*" if line.is_wrong else ""
-    return textwrap.wrap(
-        f"{mark}{line.text}", WIDTH, initial_indent=first, subsequent_indent=" " * len(first), drop_whitespace=True
-    )
+    return textwrap.wrap(line.text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
