@@ -107,7 +107,7 @@ def _lines(worlds: Worlds, found: Search, shown: list[Shortest]) -> Iterator[str
     rate = found.events / found.core_seconds if found.core_seconds else 0
     yield from _indented(
         f"{found.events:,} events and {found.grants:,} grants in {found.seconds:.1f} s, "
-        f"{rate:,.0f} events/s a core (model time, no measurement of a server)"
+        f"{rate:,.0f} events/s of CPU time"
     )
     struck = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.faults.items())) or "none"
     yield from _indented(f"faults that struck: {struck}")

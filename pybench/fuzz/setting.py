@@ -140,7 +140,7 @@ def parse_worlds(
     }
     known = [fault for fault, _ in _made(spec).faults()]
     chosen = _faults(faults, name, known)
-    if faults is not None:
+    if len(chosen) < len(known):
         given.words.extend(["--faults", ",".join(chosen) or "none"])
     return Worlds(name, arguments, tuple(chosen), _made({**spec, "faults": chosen}), tuple(given.words))
 

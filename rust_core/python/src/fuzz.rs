@@ -175,7 +175,14 @@ fn scene_dict<'py>(py: Python<'py>, scene: &Scene) -> PyResult<Bound<'py, PyDict
     for fault in &scene.faults {
         let client = fault.is_of_process().then_some(fault.process);
         let server = fault.is_of_server().then_some(fault.server.0);
-        faults.append((fault.number, fault.at.0, fault.kind.name(), client, server, fault.lasts().0))?;
+        faults.append((
+            fault.number,
+            fault.at.0,
+            fault.kind.name(),
+            client,
+            server,
+            fault.lasts().0,
+        ))?;
     }
     dict.set_item("faults", faults)?;
     Ok(dict)

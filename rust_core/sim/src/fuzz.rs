@@ -97,7 +97,12 @@ impl World {
                 ViolationKind::DoubleGrant | ViolationKind::DoubleGrantAfterOverrun | ViolationKind::StaleFence
             )
         };
-        self.report.violations.iter().find(is_wrong).copied().map(Wrong::Violation)
+        self.report
+            .violations
+            .iter()
+            .find(is_wrong)
+            .copied()
+            .map(Wrong::Violation)
     }
 }
 

@@ -59,8 +59,9 @@ impl Mail {
         self.touched.push(process);
     }
 
-    /// The process reads all that has reached it over a connection; `into` is empty.
+    /// The process reads all that has reached it over a connection. What `into` had is gone.
     pub(crate) fn take(&mut self, process: usize, index: u32, into: &mut VecDeque<Inbound>) {
+        into.clear();
         std::mem::swap(&mut self.way(process, index).inbox, into);
         self.unread[process] -= into.len();
     }

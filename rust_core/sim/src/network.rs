@@ -10,8 +10,8 @@ use crate::conditions::{Faults, Mistake, Trouble};
 use crate::database::{Backend, Database};
 use crate::log::Served;
 use crate::mail::Mail;
+use crate::plan::Fault;
 use crate::redis::{Redis, RedisEffect};
-use crate::plan::{Fault, LAGS};
 use crate::striking::Suffered;
 
 /// One connection of a process.
@@ -272,24 +272,6 @@ impl Network {
         }
     }
 
-    /// `WAIT`: the reply comes when enough replicas have what was written, or when its time is over.
-    fn confirm(&mut self, from: Asker, replicas: u64, timeout_ms: u64) {
-        let since = self.suffered[usize::from(from.server.0)].written;
-        let now = self.time.now();
-        let limit = now.after(Nanos::from_millis(timeout_ms));
-        let enough = LAGS.get(replicas.saturating_sub(1) as usize).map_or(Nanos::NEVER, |&lag| since.after(lag));
-        let at = enough.min(limit).max(now);
-        let count = LAGS.iter().filter(|&&lag| since.after(lag) <= at).count();
-        let reply = Reply::Int(count as i64);
-        self.note(from, Command::Wait { replicas, timeout_ms }, Some(reply));
-        let Asker { client, tag, .. } = from;
-        self.deliver_after(at.since(now), from, Inbound::Reply { client, tag, reply });
-    }
-
-    fn is_down(&self, server: ServerId) -> bool {
-        self.suffered[usize::from(server.0)].down_until > self.time.now()
-    }
-
     fn server(&mut self, from: Asker) -> &mut Redis {
         &mut self.servers[usize::from(from.server.0)]
     }
@@ -349,8 +331,12 @@ impl Network {
         self.deliver_after(Nanos::ZERO, to, what);
     }
 
-    fn deliver_after(&mut self, length: Nanos, to: Asker, what: Inbound) {
-        let at = self.time.now().after(length).after(self.delay(to.link.process, to.server));
+    pub(crate) fn deliver_after(&mut self, length: Nanos, to: Asker, what: Inbound) {
+        let at = self
+            .time
+            .now()
+            .after(length)
+            .after(self.delay(to.link.process, to.server));
         let way = self.mail.way(to.link.process, to.link.index);
         way.down = way.down.max(at);
         let at = way.down;
@@ -385,11 +371,7 @@ impl Network {
             return Nanos(self.own_delays[process].below(longest.0 + 1));
         }
         let slow = self.time.now() < self.faults.end && self.chance.below(3) == 0;
-        let longest = if slow {
-            self.faults.delay
-        } else {
-            LONGEST_HOP
-        };
+        let longest = if slow { self.faults.delay } else { LONGEST_HOP };
         self.up_to(longest)
     }
 

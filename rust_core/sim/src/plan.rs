@@ -51,7 +51,9 @@ impl FaultKind {
             Self::Delay | Self::Cut | Self::Pause => true,
             Self::ClientKill => strategy.database().is_some() && strategy.owns_connection(),
             Self::Kill | Self::Restart | Self::Forget | Self::Clock => has_redis,
-            Self::Failover => redis_servers(strategy) == 1 && strategy.nodes().is_none_or(|_| strategy.database().is_some()),
+            Self::Failover => {
+                redis_servers(strategy) == 1 && strategy.nodes().is_none_or(|_| strategy.database().is_some())
+            }
         }
     }
 

@@ -132,7 +132,9 @@ impl Scene {
             scene.faults.retain(|fault| kept.contains(&fault.number));
         }
         let present = &scene.present;
-        scene.faults.retain(|fault| !fault.is_of_process() || present.contains(&fault.process));
+        scene
+            .faults
+            .retain(|fault| !fault.is_of_process() || present.contains(&fault.process));
         for fault in &mut scene.faults {
             fault.at = Nanos(fault.at.0.saturating_sub(part.earlier.0));
         }
@@ -166,7 +168,9 @@ impl Scene {
 
     /// A stream of delays for each process.
     pub(crate) fn delays(&self) -> Vec<Chance> {
-        Chance::streams(self.seed ^ OF_DELAYS).take(self.clients as usize).collect()
+        Chance::streams(self.seed ^ OF_DELAYS)
+            .take(self.clients as usize)
+            .collect()
     }
 }
 

@@ -66,7 +66,12 @@ impl Search<'_> {
 
     fn fewer_faults(&mut self) -> Result<bool, SpecError> {
         let mut kept = self.faults();
-        let mut improved = self.best.part.faults.as_ref().is_none_or(|faults| faults.len() > kept.len())
+        let mut improved = self
+            .best
+            .part
+            .faults
+            .as_ref()
+            .is_none_or(|faults| faults.len() > kept.len())
             && self.takes(&self.with_faults(kept.clone()))?;
         for number in kept.clone().into_iter().rev() {
             let without: Vec<u32> = kept.iter().copied().filter(|&other| other != number).collect();

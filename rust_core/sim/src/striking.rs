@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use locks::{Nanos, ServerId};
+use locks::{Command, Nanos, Reply, ServerId};
 
 use crate::database::Backend;
-use crate::network::{Happening, Inbound, Link, Network};
+use crate::network::{Asker, Happening, Inbound, Link, Network};
 use crate::plan::{Fault, FaultKind, LAGS};
 use crate::redis::Redis;
 
@@ -113,12 +113,34 @@ impl Network {
         let at = usize::from(server.0);
         let now = self.time.now();
         self.suffered[at].written = now;
-        let Some(past) = &mut self.suffered[at].past else { return };
+        let Some(past) = &mut self.suffered[at].past else {
+            return;
+        };
         past.push_back((now, self.servers[at].clone()));
         // All but the last that is older than the longest lag can be forgotten.
         let oldest = now.0.saturating_sub(LAGS[1].0);
         while past.get(1).is_some_and(|(at, _)| at.0 <= oldest) {
             past.pop_front();
         }
+    }
+
+    /// `WAIT`: the reply comes when enough replicas have what was written, or when its time is over.
+    pub(crate) fn confirm(&mut self, from: Asker, replicas: u64, timeout_ms: u64) {
+        let since = self.suffered[usize::from(from.server.0)].written;
+        let now = self.time.now();
+        let limit = now.after(Nanos::from_millis(timeout_ms));
+        let enough = LAGS
+            .get(replicas.saturating_sub(1) as usize)
+            .map_or(Nanos::NEVER, |&lag| since.after(lag));
+        let at = enough.min(limit).max(now);
+        let count = LAGS.iter().filter(|&&lag| since.after(lag) <= at).count();
+        let reply = Reply::Int(count as i64);
+        self.note(from, Command::Wait { replicas, timeout_ms }, Some(reply));
+        let Asker { client, tag, .. } = from;
+        self.deliver_after(at.since(now), from, Inbound::Reply { client, tag, reply });
+    }
+
+    pub(crate) fn is_down(&self, server: ServerId) -> bool {
+        self.suffered[usize::from(server.0)].down_until > self.time.now()
     }
 }

@@ -248,7 +248,6 @@ impl Transport for VirtualTransport {
             return Ok(None);
         }
         let mut network = self.network.borrow_mut();
-        self.reading.clear();
         network.mail.take(self.process, index, &mut self.reading);
         if self.reading.is_empty() {
             return Ok(None);

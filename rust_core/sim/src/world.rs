@@ -82,7 +82,8 @@ impl World {
     /// The world of a scene, up to the first violation. `keeps_all` keeps what was heard and noted.
     pub fn of_scene(scene: &Scene, keeps_all: bool) -> Self {
         let mut run = Run::new(scene.asked(), scene.conditions.clone(), scene.clocks());
-        run.end = scene.until;
+        // It runs to its end, and not until each client has been served.
+        (run.end, run.faults_end) = (scene.until, Nanos::NEVER);
         run.requests = scene.requests;
         run.keeps_heard = keeps_all;
         run.judged_by_writes = scene.strategy.writes();

@@ -22,6 +22,18 @@ fn fuzz(name: &str, args: &[(&str, i64)], faults: &[FaultKind]) -> Fuzz {
     }
 }
 
+/// A world runs to its end if nothing goes wrong in it.
+#[test]
+fn a_world_runs_to_its_end() {
+    let fuzz = fuzz("mutex", &[], &[]);
+    for seed in 0..10 {
+        let scene = Scene::draw(&fuzz.setting, seed).expect("a good setting");
+        let world = World::of_scene(&scene, false);
+        let last = world.ended.0 as f64 / scene.until.0 as f64;
+        assert!(last > 0.8, "seed {seed} ended after {last} of its time");
+    }
+}
+
 /// The seeds among the first `count` in which a lock gave itself away outside of its promise. None may be broken.
 fn outside(fuzz: &Fuzz, count: u64) -> Vec<u64> {
     let tally = fuzz.run(0, count, false).expect("a good setting");
@@ -49,7 +61,11 @@ fn a_failover_loses_the_lock_of_a_mutex_more_often_than_that_of_replicated_and_n
         outside(&fuzz("replicated", &args, only), 1_000).len()
     };
     let (by_one, by_both) = (replicated(1), replicated(2));
-    assert!(by_one > 0 && by_one * 3 < mutex.len() * 2, "{by_one} of {}", mutex.len());
+    assert!(
+        by_one > 0 && by_one * 3 < mutex.len() * 2,
+        "{by_one} of {}",
+        mutex.len()
+    );
     assert_eq!(by_both, 0);
     let (found, faults) = shrunk(&fuzz("mutex", &[], only), mutex[0]);
     assert_eq!(kinds(&faults), [FaultKind::Failover]);
@@ -90,9 +106,24 @@ fn a_lock_that_forgets_its_fence_is_blamed_for_nothing_either() {
 
 #[test]
 fn no_lock_breaks_its_promise_under_the_faults_that_it_survives() {
-    for name in ["mutex", "watchdog", "fenced", "reentrant", "read-write", "semaphore", "notify", "fair", "fair-queue",
-        "multilock", "redisson-multilock", "pg-row", "pg-advisory", "pg-lease", "pg-optimistic", "pg-serializable"]
-    {
+    for name in [
+        "mutex",
+        "watchdog",
+        "fenced",
+        "reentrant",
+        "read-write",
+        "semaphore",
+        "notify",
+        "fair",
+        "fair-queue",
+        "multilock",
+        "redisson-multilock",
+        "pg-row",
+        "pg-advisory",
+        "pg-lease",
+        "pg-optimistic",
+        "pg-serializable",
+    ] {
         let mut fuzz = fuzz(name, &[], &FaultKind::ALL);
         fuzz.setting.until = Some(Nanos::from_millis(400));
         outside(&fuzz, 60);
@@ -127,7 +158,11 @@ fn a_seed_is_the_same_world_each_time_and_in_each_part() {
         for scene in [scene.clone(), scene.cut(&part)] {
             let run = || World::of_scene(&scene, true);
             let (first, second) = (run(), run());
-            assert_eq!((first.trace(), first.events), (second.trace(), second.events), "seed {seed}");
+            assert_eq!(
+                (first.trace(), first.events),
+                (second.trace(), second.events),
+                "seed {seed}"
+            );
             assert_eq!(first.served, second.served, "seed {seed}");
         }
     }
@@ -155,17 +190,26 @@ fn the_shortest_world_still_goes_wrong_and_each_of_its_faults_is_needed() {
     let fuzz = fuzz("mutex", &[], &FaultKind::ALL);
     for &seed in outside(&fuzz, 40).iter().take(3) {
         let (found, faults) = shrunk(&fuzz, seed);
-        let again = fuzz.find(seed, &found.part, &mut 0).expect("a good setting").expect("it goes wrong");
+        let again = fuzz
+            .find(seed, &found.part, &mut 0)
+            .expect("a good setting")
+            .expect("it goes wrong");
         assert_eq!(again.at(), found.at());
         assert!(matches!(found.wrong, Wrong::Violation(_)));
         for fault in &faults {
-            let others = faults.iter().map(|fault| fault.number).filter(|&number| number != fault.number);
+            let others = faults
+                .iter()
+                .map(|fault| fault.number)
+                .filter(|&number| number != fault.number);
             let part = Part {
                 faults: Some(others.collect()),
                 ..found.part.clone()
             };
             let without = fuzz.find(seed, &part, &mut 0).expect("a good setting");
-            assert!(without.is_none_or(|without| without.verdict != found.verdict), "seed {seed}: {fault:?}");
+            assert!(
+                without.is_none_or(|without| without.verdict != found.verdict),
+                "seed {seed}: {fault:?}"
+            );
         }
     }
 }

@@ -43,7 +43,9 @@ impl Run {
     }
 
     pub(super) fn is_broken(&self) -> bool {
-        !self.judged_by_writes && self.asked.promises_broken(self.checker.counts()) > 0 && !self.network.borrow().wipes()
+        !self.judged_by_writes
+            && self.asked.promises_broken(self.checker.counts()) > 0
+            && !self.network.borrow().wipes()
     }
 
     /// An acknowledged write that is missing. Writes under way may be visible or not.
