@@ -1,7 +1,7 @@
-"""What the core returns as dictionaries, besides those in `_core.pyi`: the votes of a server, a judged history, and
-worlds on virtual time.
+"""What the core returns as dictionaries, besides those in `_core.pyi`.
 
-For the type checker; at run time they are dictionaries.
+The votes of a server, a judged history, and worlds on virtual time. For the type checker; at run time
+they are dictionaries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the core is given: a trial, a lock client, or worlds on virtual time. Durations are in ns unless a name says something else.
+"""What the core is given: a trial, a lock client, or worlds on virtual time.
 
-For the type checker; at run time they are dictionaries.
+Durations are in ns unless a name says something else. For the type checker; at run time they are dictionaries.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ Hold = Annotated[
 ]
 Length = Annotated[
     str | None,
-    typer.Option("--length", metavar="TIME", rich_help_panel="Worlds", help="Virtual time; else 8 times ttl or hold."),
+    typer.Option("--length", metavar="TIME", rich_help_panel="Worlds", help="Virtual time; else 4 times ttl or hold."),
 ]
 Faults = Annotated[
     str | None,
@@ -46,7 +46,7 @@ TEXT_WIDTH = 80
 
 def fuzz(
     *,
-    strategy: Annotated[str, typer.Option(metavar="NAME", help="Such as mutex or redlock(nodes=3).")],
+    strategy: Annotated[str, typer.Option("--strategy", "-s", metavar="NAME", help="Such as mutex, redlock(nodes=3).")],
     seeds: Annotated[str, typer.Option(metavar="N", help="How many worlds.")] = "1000",
     first: Annotated[str, typer.Option("--from", metavar="SEED", help="The first seed.")] = "0",
     keep_going: Annotated[bool, typer.Option("--keep-going", help="Count broken promises; do not stop.")] = False,
@@ -60,8 +60,7 @@ def fuzz(
     """Search for faults that break a lock, on virtual time.
 
     A seed draws a world: clients, delays, clocks and faults. The loop that measures locks runs in it over models of
-    the servers, thousands of times faster than real time, and the same checker judges it. docs/fuzz.md explains the
-    faults. No server is started.
+    the servers, and the same checker judges it. docs/fuzz.md explains the faults. No server is started.
     """
     from pybench.fuzz import parse_seed, parse_seeds, parse_worlds, search, shortest
 

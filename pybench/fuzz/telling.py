@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 STEPS = {
     "waiting": " asks for the lock",
+    "waiting-shared": " asks to share the lock",
     "queued": " has a place in the queue",
     "gave-up": " gives up",
     "lost": " learns that it has lost the lock",
@@ -116,10 +117,11 @@ class _Teller:
 
     def _step_text(self, at_ns: int, step: str, client: int, until: int | None, fence: int | None) -> str:
         match step:
-            case "waiting":
+            case "waiting" | "waiting-shared":
                 self.states[client] = WAITS
             case "granted":
-                others = [other for other, state in self.states.items() if state == HOLDS and other != client]
+                # Holders of a semaphore, and readers, may be several.
+                others = [other for other, state in self.states.items() if state == HOLDS and at_ns == self.wrong_ns]
                 self.states[client] = HOLDS
                 self.granted[client] = at_ns
                 self._believe(client, until)

@@ -1,7 +1,7 @@
 //! Worlds on virtual time for Python: counts of many seeds, the shortest world that goes wrong, and what happens in one.
 
 use check::Event;
-use locks::{Nanos, Strategy};
+use locks::{Mode, Nanos, Strategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -115,7 +115,10 @@ impl Fuzz {
         for &(at, event) in &world.heard {
             let (mut until, mut number) = (None, None);
             let step = match event {
-                Event::Waiting { .. } => "waiting",
+                Event::Waiting {
+                    mode: Mode::Exclusive, ..
+                } => "waiting",
+                Event::Waiting { mode: Mode::Shared, .. } => "waiting-shared",
                 Event::Queued { .. } => "queued",
                 Event::GaveUp { .. } | Event::CutOff { .. } => "gave-up",
                 Event::Granted { until: end, fence, .. } => {

@@ -55,7 +55,7 @@ const REPLY_TIMEOUTS_MS: [u64; 3] = [5, 20, 200];
 /// The longest hold, in percent of the lease.
 const HOLDS_PERCENT: [u64; 4] = [10, 50, 90, 150];
 /// The end of a world, in leases.
-const LEASES: u64 = 8;
+const LEASES: u64 = 4;
 
 impl Scene {
     /// The world of `seed`.

@@ -74,14 +74,14 @@ impl World {
         } else {
             Conditions::draw(&mut chance).over_servers(asked.strategy, &mut chance)
         };
-        let mut run = Run::new(asked, conditions, chance);
+        let mut run = Run::new(asked, conditions, chance, SESSION_END_SEEN_WITHIN);
         run.go();
         run.finish()
     }
 
     /// The world of a scene, up to the first violation. `keeps_all` keeps what was heard and noted.
     pub fn of_scene(scene: &Scene, keeps_all: bool) -> Self {
-        let mut run = Run::new(scene.asked(), scene.conditions.clone(), scene.clocks());
+        let mut run = Run::new(scene.asked(), scene.conditions.clone(), scene.clocks(), scene.until);
         // It runs to its end, and not until each client has been served.
         (run.end, run.faults_end) = (scene.until, Nanos::NEVER);
         run.requests = scene.requests;
@@ -134,7 +134,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(asked: Asked, conditions: Conditions, mut chance: Chance) -> Self {
+    fn new(asked: Asked, conditions: Conditions, mut chance: Chance, seen_within: Nanos) -> Self {
         let strategy = asked.strategy;
         let (count, servers) = (conditions.clients, conditions.spec.servers);
         let spec = asked.trial(&conditions);
@@ -162,7 +162,7 @@ impl Run {
         let processes = process::all(&asked, &spec, &skews, &network, &time);
         let rules = Rules {
             // A connection of a world closes late, and a process that is stopped sees it later still.
-            session_end_seen_within: SESSION_END_SEEN_WITHIN,
+            session_end_seen_within: seen_within,
             ..rules(&spec)
         };
         Self {

@@ -13,10 +13,10 @@ fn fuzz(name: &str, args: &[(&str, i64)], faults: &[FaultKind]) -> Fuzz {
         setting: Setting {
             strategy: Strategy::named(name, &args).expect("it is in the catalogue"),
             faults: faults.to_vec(),
-            clients: Some(4),
-            ttl_ms: None,
-            hold: None,
-            until: None,
+            clients: Some(3),
+            ttl_ms: Some(50),
+            hold: Some(Nanos::from_millis(20)),
+            until: Some(Nanos::from_millis(250)),
         },
         exclusion: Exclusion::Always,
     }
@@ -55,14 +55,14 @@ fn kinds(faults: &[Fault]) -> Vec<FaultKind> {
 #[test]
 fn a_failover_loses_the_lock_of_a_mutex_more_often_than_that_of_replicated_and_none_that_all_replicas_have() {
     let only = &[FaultKind::Failover];
-    let mutex = outside(&fuzz("mutex", &[], only), 1_000);
+    let mutex = outside(&fuzz("mutex", &[], only), 100);
     let replicated = |replicas| {
         let args = [("timeout_ms", 8), ("replicas", replicas)];
-        outside(&fuzz("replicated", &args, only), 1_000).len()
+        outside(&fuzz("replicated", &args, only), 100).len()
     };
     let (by_one, by_both) = (replicated(1), replicated(2));
     assert!(
-        by_one > 0 && by_one * 3 < mutex.len() * 2,
+        by_one > 0 && by_one * 4 < mutex.len() * 3,
         "{by_one} of {}",
         mutex.len()
     );
@@ -93,9 +93,9 @@ fn a_clock_that_jumps_breaks_redlock_outside_of_its_promise() {
 #[test]
 fn a_server_that_forgets_while_exactly_a_quorum_holds_breaks_redlock_outside_of_its_promise() {
     let fuzz = fuzz("redlock", &[], &[FaultKind::Forget]);
-    let seeds = outside(&fuzz, 100);
+    let seeds = outside(&fuzz, 60);
     // With one restart the lock was on three of five servers, and then on two.
-    let by_one = seeds.iter().find(|&&seed| shrunk(&fuzz, seed).1.len() == 1);
+    let by_one = seeds.iter().take(8).find(|&&seed| shrunk(&fuzz, seed).1.len() == 1);
     assert!(by_one.is_some(), "one server was never enough: {seeds:?}");
 }
 
@@ -124,10 +124,24 @@ fn no_lock_breaks_its_promise_under_the_faults_that_it_survives() {
         "pg-optimistic",
         "pg-serializable",
     ] {
-        let mut fuzz = fuzz(name, &[], &FaultKind::ALL);
-        fuzz.setting.until = Some(Nanos::from_millis(400));
-        outside(&fuzz, 60);
+        let fuzz = fuzz(name, &[], &FaultKind::ALL);
+        outside(&fuzz, 40);
     }
+}
+
+/// A holder that is stopped for seconds learns as late that its session has ended.
+#[test]
+fn a_session_whose_end_is_seen_late_breaks_no_promise() {
+    let mut fuzz = fuzz("pg-row", &[], &[FaultKind::ClientKill, FaultKind::Pause]);
+    (fuzz.setting.ttl_ms, fuzz.setting.until) = (Some(1_000), Some(Nanos::from_secs(4)));
+    fuzz.setting.hold = Some(Nanos::from_millis(900));
+    let mut found = 0;
+    for seed in 0..40 {
+        let scene = Scene::draw(&fuzz.setting, seed).expect("a good setting");
+        found += World::of_scene(&scene, false).report.counts.sessions_lost;
+    }
+    assert!(found > 0);
+    assert_eq!(outside(&fuzz, 40), Vec::<u64>::new());
 }
 
 #[test]
@@ -172,7 +186,7 @@ fn a_seed_is_the_same_world_each_time_and_in_each_part() {
 fn a_client_that_is_left_out_sends_nothing_and_one_with_few_requests_sends_only_those() {
     let fuzz = fuzz("mutex", &[], &[]);
     let part = Part {
-        clients: Some(vec![1, 3]),
+        clients: Some(vec![0, 2]),
         requests: Some(2),
         ..Part::default()
     };
@@ -182,7 +196,7 @@ fn a_client_that_is_left_out_sends_nothing_and_one_with_few_requests_sends_only_
         let is_asking = |&&(_, event): &&(Nanos, check::Event)| matches!(event, check::Event::Waiting { client: by, .. } if by == client);
         world.heard.iter().filter(is_asking).count()
     };
-    assert_eq!([0, 1, 2, 3].map(asks), [0, 2, 0, 2]);
+    assert_eq!([0, 1, 2].map(asks), [2, 0, 2]);
 }
 
 #[test]
