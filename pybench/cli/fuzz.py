@@ -62,14 +62,14 @@ def fuzz(
     A seed draws a world: clients, delays, clocks and faults. The loop that measures locks runs in it over models of
     the servers, and the same checker judges it. docs/fuzz.md explains the faults. No server is started.
     """
-    from pybench.fuzz import parse_seed, parse_seeds, parse_worlds, search, shortest
+    from pybench.fuzz import parse_seed, parse_seeds, parse_worlds, search, shortest_of
 
     worlds = parse_worlds(strategy, clients=clients, ttl=ttl, hold=hold, length=length, faults=faults)
     start = parse_seed("--from", first)
     found = search(worlds, start, parse_seeds(seeds, start), keep_going=keep_going, progress=_progress())
     shown = []
     if not found.interrupted:
-        shown = [shortest(worlds, listed[0]) for listed in (found.broken, found.outside) if listed]
+        shown = [shortest_of(worlds, listed) for listed in (found.broken, found.outside) if listed]
     code = Exit.INTERRUPTED if found.interrupted else Exit.PROMISE_BROKEN if found.broken else Exit.OK
     if as_json:
         data_json(_json(worlds, found, shown, code))

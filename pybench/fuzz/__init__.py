@@ -5,7 +5,7 @@ from __future__ import annotations
 from pybench.fuzz.page import page
 from pybench.fuzz.search import Progress, Search, search
 from pybench.fuzz.setting import Part, Worlds, parse_part, parse_seed, parse_seeds, parse_worlds, replay_command
-from pybench.fuzz.shortest import Shortest, shortest
+from pybench.fuzz.shortest import Shortest, shortest_of
 from pybench.fuzz.telling import time_line
 from pybench.fuzz.time_line import TimeLine
 
@@ -23,6 +23,6 @@ __all__ = [
     "parse_worlds",
     "replay_command",
     "search",
-    "shortest",
+    "shortest_of",
     "time_line",
 ]

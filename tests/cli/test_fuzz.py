@@ -11,6 +11,9 @@ from command_line import Pybench
 
 from pybench.fuzz import Search, parse_worlds, search
 
+SMALL = ("--ttl", "50ms", "--hold", "20ms", "--length", "250ms")
+"""Worlds that take few events."""
+
 
 def searched(pybench_inside: Pybench, *arguments: str) -> dict:
     answer = pybench_inside("fuzz", *arguments, "--json")
@@ -26,27 +29,28 @@ def played(pybench_inside: Pybench, command: str, *more: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "fault", "seeds"), [("mutex", "failover", 300), ("redlock", "clock", 40), ("redlock", "forget", 40)]
+    ("strategy", "fault", "seeds"), [("mutex", "failover", 60), ("redlock", "clock", 40), ("redlock", "forget", 40)]
 )
 def test_a_classic_counter_example_is_found_and_its_one_line_repeats_it(
     pybench_inside: Pybench, strategy: str, fault: str, seeds: int
 ):
-    found = searched(pybench_inside, "--strategy", strategy, "--seeds", str(seeds), "--faults", fault, "--clients", "4")
+    options = ("--seeds", str(seeds), "--faults", fault, "--clients", "4", *SMALL)
+    found = searched(pybench_inside, "--strategy", strategy, *options)
     assert (found["exit_code"], found["broken"]) == (0, [])
     (one,) = found["shortest"]
-    assert one["clients"] == 2
+    assert 2 <= one["clients"] <= 4
     assert set(one["faults"]) == {fault}
     again = played(pybench_inside, one["replay"])
     assert (again["sentence"], again["broken"]) == (one["sentence"], False)
     assert again["replay"] == one["replay"]
-    # Both clients hold the lock at the end, and the fault came before.
-    assert again["lines"][-1]["states"] == "##"
+    # Two clients hold the lock at the end, and the fault came before.
+    assert again["lines"][-1]["states"].count("#") == 2
     assert any(line["text"].startswith("FAULT") and fault in line["text"] for line in again["lines"])
 
 
 def test_redlock_survives_what_it_promises_to_survive(pybench_inside: Pybench):
     found = searched(
-        pybench_inside, "--strategy", "redlock", "--seeds", "60", "--faults", "delay,cut,pause,kill,restart"
+        pybench_inside, "--strategy", "redlock", "--seeds", "60", "--faults", "delay,cut,pause,kill,restart", *SMALL
     )
     assert (found["exit_code"], found["broken"], found["outside"], found["worlds"]) == (0, [], [], 60)
     assert set(found["faults_struck"]) == {"delay", "cut", "pause", "kill", "restart"}
@@ -141,7 +145,7 @@ def test_an_interrupt_exits_130_with_what_was_found(pybench_inside: Pybench, mon
             raise KeyboardInterrupt
 
     monkeypatch.setattr("pybench.cli.fuzz._progress", lambda: interrupts)
-    answer = pybench_inside("fuzz", "--strategy", "mutex", "--seeds", "1000000", "--from", "5", "--json")
+    answer = pybench_inside("fuzz", "--strategy", "mutex", "--seeds", "1000000", "--from", "5", *SMALL, "--json")
     assert answer.code == 130
     found = json.loads(answer.out)
     assert found["worlds"] >= 30

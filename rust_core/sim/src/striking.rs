@@ -134,7 +134,7 @@ impl Network {
             .map_or(Nanos::NEVER, |&lag| since.after(lag));
         let at = enough.min(limit).max(now);
         let count = LAGS.iter().filter(|&&lag| since.after(lag) <= at).count();
-        let reply = Reply::Int(count as i64);
+        let reply = Reply::Int((count as u64).cast_signed());
         self.note(from, Command::Wait { replicas, timeout_ms }, Some(reply));
         let Asker { client, tag, .. } = from;
         self.deliver_after(at.since(now), from, Inbound::Reply { client, tag, reply });

@@ -11,8 +11,7 @@ pub fn command_words(command: &Command) -> String {
         Command::Expire { seconds, .. } => format!("EXPIRE {seconds}"),
         Command::Del { .. } => "DEL".to_owned(),
         Command::Wait { replicas, timeout_ms } => format!("WAIT {replicas} {timeout_ms}"),
-        Command::Run { script, .. } => apart(&format!("{script:?}")),
-        Command::RunAll { script, .. } => apart(&format!("{script:?}")),
+        Command::Run { script, .. } | Command::RunAll { script, .. } => apart(&format!("{script:?}")),
         Command::Sql { statement, .. } => apart(first_word(&format!("{statement:?}"))),
         other => apart(first_word(&format!("{other:?}"))),
     }
