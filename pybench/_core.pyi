@@ -10,13 +10,22 @@ from typing import Literal, Self, TypedDict, final, type_check_only
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.core_results import FaultOutcome, JudgedHistory, NodeVotes, PeriodFigures
-from pybench.core_specs import LockClientSpec, RetrySpec, TrialSpec
+from pybench.core_results import (
+    FaultOutcome,
+    FoundWorld,
+    FuzzTally,
+    JudgedHistory,
+    NodeVotes,
+    PeriodFigures,
+    WorldReplay,
+)
+from pybench.core_specs import FuzzSpec, LockClientSpec, PartSpec, RetrySpec, TrialSpec
 
 __all__ = [
     "ConnectError",
     "Drained",
     "FormatError",
+    "Fuzz",
     "HistogramRow",
     "HistoryReader",
     "LockClient",
@@ -187,6 +196,25 @@ class Drained:
     """As `TrialResult.histograms`, without hand-overs."""
     violations: list[Violation]
     """Those of the first 100 of the trial that are new. What had not ended then has no end yet."""
+
+@final
+class Fuzz:
+    """Worlds on virtual time: the loop of trials over models of servers and of the network. A seed is a world."""
+
+    def __new__(cls, spec: FuzzSpec) -> Self:
+        """Parse `spec`. Raises ValueError with the name of the field, or with what the strategy needs."""
+
+    def faults(self) -> list[tuple[str, bool]]:
+        """The kinds of faults that its worlds can have, and whether the promise of a lock covers each."""
+
+    def run(self, first: int, count: int, stops: bool) -> FuzzTally:
+        """Run the worlds of `count` seeds from `first`; with `stops` only up to the first broken promise. Detached."""
+
+    def shrink(self, seed: int) -> FoundWorld | None:
+        """The shortest world found that goes wrong as the one of `seed` does; None when that does not."""
+
+    def replay(self, seed: int, part: PartSpec) -> WorldReplay:
+        """All that happens in a part of a world."""
 
 @final
 class Trial:

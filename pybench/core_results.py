@@ -1,11 +1,15 @@
-"""What the core returns as dictionaries, besides those in `_core.pyi`: the votes of a server, and a judged history.
+"""What the core returns as dictionaries, besides those in `_core.pyi`.
 
-For the type checker; at run time they are dictionaries.
+The votes of a server, a judged history, and worlds on virtual time. For the type checker; at run time
+they are dictionaries.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from pybench._core import Violation
 
 
 class NodeVotes(TypedDict):
@@ -82,3 +86,58 @@ class JudgedHistory(TypedDict):
     finding: tuple[str, int] | None
     """File and line of the first event that its client's state does not allow."""
     first_finding: str | None
+
+
+class FuzzTally(TypedDict):
+    """The counts of many worlds on virtual time."""
+
+    worlds: int
+    events: int
+    """What happened: messages that arrived, rounds of the loops, faults."""
+    grants: int
+    faults: dict[str, int]
+    """The faults that struck, by their kinds."""
+    overruns: int
+    """Worlds in which a client was granted the lock while another still worked past its lease."""
+    outside: list[int]
+    """The seeds of worlds with a violation that the lock does not promise to avoid."""
+    broken: list[int]
+    """The seeds of worlds in which the lock broke its promise."""
+
+
+class FoundWorld(TypedDict):
+    """A world that went wrong, and what is left of it: None is all."""
+
+    broken: bool
+    at_ns: int
+    faults: list[int] | None
+    earlier_ns: int
+    clients: list[int] | None
+    requests: int | None
+    violation: Violation | None
+    other: str | None
+    """Where there is no violation: what is wrong with the writes, or with the events."""
+
+
+class WorldReplay(TypedDict):
+    """A part of a world, and all that happened in it. Times are of the world, in ns."""
+
+    drawn_clients: int
+    clients: list[int]
+    servers: int
+    database: int | None
+    """The number of the server that is a database."""
+    ttl_ns: int | None
+    hold_ns: int
+    """The longest hold."""
+    until_ns: int
+    faults: list[tuple[int, int, str, int | None, int | None, int]]
+    """Number, time, kind, client, server; and how long it lasts, how far it jumps, or how far a replica lags."""
+    drawn_faults: int
+    found: FoundWorld | None
+    heard: list[tuple[int, str, int, int | None, int | None]]
+    """What clients did: time, step, client, end of the lease, fence."""
+    served: list[tuple[int, int, int, str, str]]
+    """What servers did: time, client, server, command, reply."""
+    ended_ns: int
+    events: int

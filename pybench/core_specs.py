@@ -1,6 +1,6 @@
-"""What the core is given: a trial, or a lock client. Durations are in ns unless a name says something else.
+"""What the core is given: a trial, a lock client, or worlds on virtual time.
 
-For the type checker; at run time they are dictionaries.
+Durations are in ns unless a name says something else. For the type checker; at run time they are dictionaries.
 """
 
 from __future__ import annotations
@@ -209,3 +209,28 @@ class LockClientSpec(TypedDict):
     client_name: str
     reply_timeout_ns: int
     own_connections: int
+
+
+class FuzzSpec(TypedDict):
+    """Worlds on virtual time: `strategy` and `args` as in a trial. The seed of a world draws what is None."""
+
+    strategy: str
+    args: dict[str, int | float | str | bool]
+    exclusion: str
+    faults: list[str]
+    """The kinds of faults that a world may have."""
+    clients: int | None
+    ttl_ms: int | None
+    hold_ns: int | None
+    """The longest hold."""
+    until_ns: int | None
+    """When the world ends."""
+
+
+class PartSpec(TypedDict):
+    """What is left of a world; None leaves all."""
+
+    clients: list[int] | None
+    faults: list[int] | None
+    requests: int | None
+    earlier_ns: int

@@ -11,10 +11,12 @@ from pybench.cli import (
     demo,
     doctor,
     export,
+    fuzz,
     gate,
     init,
     judge,
     plan,
+    replay,
     report,
     run,
     schema,
@@ -52,6 +54,8 @@ app.command(cls=SectionedCommand)(compare.compare)
 app.command(cls=SectionedCommand)(gate.gate)
 app.command(cls=SectionedCommand)(export.export)
 app.command(cls=SectionedCommand)(judge.judge)
+app.command(cls=SectionedCommand)(fuzz.fuzz)
+app.command(cls=SectionedCommand)(replay.replay)
 app.command(cls=SectionedCommand)(serve.serve)
 app.command(cls=SectionedCommand)(doctor.doctor)
 app.command(cls=SectionedCommand)(strategies.strategies)

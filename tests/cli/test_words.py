@@ -8,7 +8,21 @@ import pytest
 from command_line import Pybench, masked
 from syrupy.assertion import SnapshotAssertion
 
-COMMANDS = ["demo", "init", "run", "plan", "show", "report", "gate", "judge", "doctor", "strategies", "schema"]
+COMMANDS = [
+    "demo",
+    "init",
+    "run",
+    "plan",
+    "show",
+    "report",
+    "gate",
+    "judge",
+    "fuzz",
+    "replay",
+    "doctor",
+    "strategies",
+    "schema",
+]
 
 MATRIX = """\
 name: shop

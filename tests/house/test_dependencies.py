@@ -51,8 +51,8 @@ ARROWS = {
     "check": {"locks"},
     "history": {"locks", "check"},
     "load": {"locks", "wire", "check", "history"},
-    "sim": {"locks", "check", "load"},
-    "pybench-core": {"locks", "wire", "check", "history", "load"},
+    "sim": {"locks", "check", "history", "load"},
+    "pybench-core": {"locks", "wire", "check", "history", "load", "sim"},
 }
 
 REACH_THE_MACHINE = {"rustix", "libc", "nix", "mio", "socket2", "tokio", "io-uring", "polling"}

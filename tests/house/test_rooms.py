@@ -21,6 +21,7 @@ FLOORS = (
     "records",
     "report",
     "plots",
+    "fuzz",
     "running",
     "gate",
     "service",

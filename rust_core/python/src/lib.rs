@@ -4,6 +4,7 @@
 //! thread lets Python handle its signals.
 
 mod faults;
+mod fuzz;
 mod histograms;
 mod history;
 mod lock_client;
@@ -17,6 +18,8 @@ use pyo3::types::PyTuple;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::fuzz::Fuzz;
     #[pymodule_export]
     use super::histograms::{histogram_buckets, merge_histograms};
     #[pymodule_export]

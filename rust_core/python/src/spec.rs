@@ -31,7 +31,7 @@ pub(crate) fn nanos(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<Nanos> {
     field(dict, name).map(Nanos)
 }
 
-fn dict<'py>(parent: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn dict<'py>(parent: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyDict>> {
     field::<Bound<'py, PyAny>>(parent, name)?
         .cast_into()
         .map_err(|_| PyValueError::new_err(format!("`{name}` must be a dictionary")))
@@ -126,11 +126,6 @@ pub(crate) fn recording(spec: &Bound<'_, PyDict>) -> PyResult<Option<load::Recor
         return Ok(None);
     }
     let given = dict(spec, "recording")?;
-    let exclusions = [
-        ("nothing", Exclusion::Nothing),
-        ("while-nobody-outlives", Exclusion::WhileNobodyOutlives),
-        ("always", Exclusion::Always),
-    ];
     let judges = [
         ("belief", JudgedBy::Belief),
         ("effects", JudgedBy::Effects),
@@ -140,7 +135,7 @@ pub(crate) fn recording(spec: &Bound<'_, PyDict>) -> PyResult<Option<load::Recor
         stem: field(&given, "stem")?,
         lock: field(&given, "lock")?,
         promises: Promises {
-            exclusion: choice(&given, "exclusion", &exclusions)?,
+            exclusion: exclusion(&given)?,
             wake_ups: field(&given, "wake_ups")?,
             judged_by: choice(&given, "judged_by", &judges)?,
             ..Promises::default()
@@ -151,6 +146,16 @@ pub(crate) fn recording(spec: &Bound<'_, PyDict>) -> PyResult<Option<load::Recor
             keys_per_grant: field(spec, "keys_per_grant")?,
         },
     }))
+}
+
+/// How far the lock promises to limit its holders.
+pub(crate) fn exclusion(spec: &Bound<'_, PyDict>) -> PyResult<Exclusion> {
+    let exclusions = [
+        ("nothing", Exclusion::Nothing),
+        ("while-nobody-outlives", Exclusion::WhileNobodyOutlives),
+        ("always", Exclusion::Always),
+    ];
+    choice(spec, "exclusion", &exclusions)
 }
 
 pub(crate) fn lock_client_spec(spec: &Bound<'_, PyDict>) -> PyResult<LockClientSpec> {
@@ -176,7 +181,7 @@ fn servers(spec: &Bound<'_, PyDict>) -> PyResult<Vec<load::ServerSpec>> {
         .collect()
 }
 
-fn arguments(args: &Bound<'_, PyDict>) -> PyResult<Vec<(String, ArgValue)>> {
+pub(crate) fn arguments(args: &Bound<'_, PyDict>) -> PyResult<Vec<(String, ArgValue)>> {
     let mut arguments = Vec::new();
     for (name, value) in args {
         let name: String = name.extract()?;

@@ -63,7 +63,7 @@ impl Asked {
         } = conditions;
         let strategy = self.strategy;
         let processes = *clients as u32;
-        let keys_per_grant = if strategy.takes_many_keys() { 2 } else { 1 };
+        let keys_per_grant = keys_per_grant(strategy);
         TrialSpec {
             strategy,
             lock: *spec,
@@ -97,6 +97,11 @@ impl Asked {
             fault_periods: Vec::new(),
         }
     }
+}
+
+/// How many keys each client takes at once.
+pub const fn keys_per_grant(strategy: Strategy) -> u32 {
+    if strategy.takes_many_keys() { 2 } else { 1 }
 }
 
 const fn uniform(high: Nanos) -> Distribution {

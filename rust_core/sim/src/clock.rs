@@ -55,8 +55,12 @@ impl Skew {
         if local == Nanos::NEVER {
             return local;
         }
-        let wide = u128::from(local.0.saturating_sub(self.offset)) * 1_000;
-        Nanos(wide.div_ceil(u128::from(self.per_mille)) as u64)
+        let passed = local.0.saturating_sub(self.offset);
+        // Nearly always: the division of 128 bits takes ten times as long.
+        if let Some(scaled) = passed.checked_mul(1_000) {
+            return Nanos(scaled.div_ceil(self.per_mille));
+        }
+        Nanos((u128::from(passed) * 1_000).div_ceil(u128::from(self.per_mille)) as u64)
     }
 }
 

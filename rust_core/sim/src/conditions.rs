@@ -35,7 +35,7 @@ pub(crate) enum Trouble {
     Restarts,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Conditions {
     pub(crate) spec: Spec,
     pub(crate) faults: Faults,
@@ -44,7 +44,7 @@ pub(crate) struct Conditions {
 }
 
 /// How strong each fault is. Some are off: a little of each fault would hide what each does alone.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) delay: Nanos,
     pub(crate) close_percent: u64,
@@ -58,6 +58,22 @@ pub(crate) struct Faults {
     pub(crate) troubles: Vec<(ServerId, Trouble)>,
     /// From this time on there are only short delays.
     pub(crate) end: Nanos,
+}
+
+impl Faults {
+    pub(crate) const fn none(hold: Nanos) -> Self {
+        Self {
+            delay: Nanos::ZERO,
+            close_percent: 0,
+            stop_percent: 0,
+            forget_percent: 0,
+            cancel_percent: 0,
+            terminate_percent: 0,
+            hold,
+            troubles: Vec::new(),
+            end: Nanos::ZERO,
+        }
+    }
 }
 
 impl Conditions {
@@ -103,14 +119,8 @@ impl Conditions {
         let Faults { delay, hold, end, .. } = self.faults;
         self.faults = Faults {
             delay: delay.min(Nanos::from_millis(5)),
-            close_percent: 0,
-            stop_percent: 0,
-            forget_percent: 0,
-            cancel_percent: 0,
-            terminate_percent: 0,
-            hold,
-            troubles: Vec::new(),
             end,
+            ..Faults::none(hold)
         };
         self
     }

@@ -30,7 +30,8 @@ pub(crate) struct Database {
 /// What the world has to do after a statement.
 #[derive(Debug)]
 pub(crate) enum DatabaseEffect {
-    Replies(Asker, Reply),
+    /// To whom, the reply, and to which command.
+    Replies(Asker, Reply, Command),
     /// The session waits in a queue, until this ticket is served or times out.
     Waits(Backend, u64),
 }
@@ -149,8 +150,14 @@ impl Database {
     fn send_reply(&mut self, backend: Backend, reply: Reply) {
         let session = self.session(backend);
         session.waits = false;
-        let (from, ..) = session.queue.pop_front().expect("it was asked");
-        self.effects.push(DatabaseEffect::Replies(from, reply));
+        let (from, statement, key, token, numbers) = session.queue.pop_front().expect("it was asked");
+        let command = Command::Sql {
+            statement,
+            key,
+            token,
+            numbers,
+        };
+        self.effects.push(DatabaseEffect::Replies(from, reply, command));
     }
 
     /// Serves the waiters whose turn it is.

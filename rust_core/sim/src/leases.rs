@@ -8,7 +8,7 @@ use crate::conditions::Mistake;
 use crate::redis::Redis;
 
 /// Several holders of one key, or its waiting writers, each with the last millisecond that counts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Crowd(BTreeMap<Key, BTreeMap<Token, u64>>);
 
 impl Crowd {

@@ -1,7 +1,7 @@
 //! What a transport did and when: for tests that compare it with what the judge was told.
 
 use load::Sender;
-use locks::{Command, Nanos, Reply};
+use locks::{Command, Nanos, Reply, ServerId};
 
 /// One thing that passed the transport.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,4 +25,14 @@ impl Log {
             self.entries.push((at, what));
         }
     }
+}
+
+/// A command that a server carried out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Served {
+    pub client: u32,
+    pub server: ServerId,
+    pub command: Command,
+    /// `None` for a command that blocks.
+    pub reply: Option<Reply>,
 }

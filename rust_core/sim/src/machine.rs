@@ -19,6 +19,8 @@ pub(crate) struct Tally {
     /// When it was last granted the lock, or an optimistic lock wrote.
     pub(crate) served: Option<Nanos>,
     queued: bool,
+    /// Its last request has ended, and it holds nothing.
+    pub(crate) is_idle: bool,
 }
 
 impl Tally {
@@ -93,6 +95,7 @@ impl<L: LockMachine> Observed<L> {
             }
             Action::Settle(outcome) => {
                 tally.count(name(outcome));
+                tally.is_idle = !matches!(outcome, Outcome::Held { .. });
                 let serves = match outcome {
                     Outcome::Held { .. } => !self.is_optimistic,
                     Outcome::Released => self.is_optimistic,
@@ -135,6 +138,7 @@ impl<L: LockMachine> LockMachine for Observed<L> {
         if let Event::Acquire { .. } | Event::Retry = event {
             let tally = &mut *self.tally.borrow_mut();
             tally.acquires += 1;
+            tally.is_idle = false;
             tally.calls.clear();
             tally.queued = false;
         }

@@ -1,14 +1,18 @@
 //! The network and the servers behind it, on virtual time: delays, connections that close, processes that are stopped
 //! after a send.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use locks::{Chance, Command, ConnectionKind, Key, Nanos, Reply, ScriptForm, ServerId, Strategy, Token};
 
 use crate::clock::Time;
 use crate::conditions::{Faults, Mistake, Trouble};
 use crate::database::{Backend, Database};
+use crate::log::Served;
+use crate::mail::Mail;
+use crate::plan::Fault;
 use crate::redis::{Redis, RedisEffect};
+use crate::striking::Suffered;
 
 /// One connection of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,17 +78,12 @@ pub(crate) enum Happening {
         process: usize,
         acquires: u64,
     },
+    /// A fault of the plan.
+    Strikes(Fault),
 }
 
-/// The state of a connection, one after another.
-#[derive(Debug, Default)]
-pub(crate) struct Way {
-    pub(crate) generation: u64,
-    /// When the last command and the last reply arrive: each direction of a connection keeps its order.
-    up: Nanos,
-    down: Nanos,
-    pub(crate) inbox: VecDeque<Inbound>,
-}
+/// The longest delay in one direction where nothing is slow.
+const LONGEST_HOP: Nanos = Nanos::from_micros(300);
 
 #[derive(Debug)]
 pub(crate) struct Network {
@@ -95,13 +94,19 @@ pub(crate) struct Network {
     pub(crate) chance: Chance,
     agenda: BTreeMap<(Nanos, u64), Happening>,
     order: u64,
-    servers: Vec<Redis>,
+    pub(crate) servers: Vec<Redis>,
     pub(crate) database: Database,
     pub(crate) lock_timeout: Nanos,
-    ways: BTreeMap<(usize, u32), Way>,
+    pub(crate) mail: Mail,
     /// Until when each process does not run.
     pub(crate) stopped_until: Vec<Nanos>,
     pub(crate) outcomes: BTreeMap<&'static str, u64>,
+    /// What the plan did to each server.
+    pub(crate) suffered: Vec<Suffered>,
+    /// The delays of each process in a world of a plan, so that they do not change when others are left out.
+    pub(crate) own_delays: Vec<Chance>,
+    /// What the servers did, if somebody asked for it.
+    pub(crate) served: Option<Vec<(Nanos, Served)>>,
 }
 
 impl Network {
@@ -124,9 +129,12 @@ impl Network {
             servers: (0..servers).map(|_| Redis::new(mistake)).collect(),
             database: Database::new(mistake),
             lock_timeout: Nanos::NEVER,
-            ways: BTreeMap::new(),
+            mail: Mail::new(processes),
             stopped_until: vec![Nanos::ZERO; processes],
             outcomes: BTreeMap::new(),
+            suffered: (0..servers).map(|_| Suffered::default()).collect(),
+            own_delays: Vec::new(),
+            served: None,
         }
     }
 
@@ -144,14 +152,19 @@ impl Network {
         self.agenda.insert((at, self.order), happening);
     }
 
-    pub(crate) fn way(&mut self, process: usize, index: u32) -> &mut Way {
-        self.ways.entry((process, index)).or_default()
-    }
-
-    /// Whether anything has reached this process that it has not read.
-    pub(crate) fn has_mail(&self, process: usize) -> bool {
-        let mut ways = self.ways.range((process, 0)..=(process, u32::MAX));
-        ways.any(|(_, way)| !way.inbox.is_empty())
+    pub(crate) fn note(&mut self, from: Asker, command: Command, reply: Option<Reply>) {
+        if let Some(served) = &mut self.served {
+            served.push((
+                self.time.now(),
+                Served {
+                    // In a world of a plan each process has one client, of the same number.
+                    client: from.link.process as u32,
+                    server: from.server,
+                    command,
+                    reply,
+                },
+            ));
+        }
     }
 
     pub(crate) fn is_database(&self, server: ServerId) -> bool {
@@ -167,12 +180,12 @@ impl Network {
             Happening::Terminates { backend } => self.terminate(backend),
             Happening::TimesOut { backend, ticket } => self.time_out(backend, ticket),
             Happening::Comes { over, what } => {
-                let way = self.way(over.process, over.index);
-                if way.generation == over.generation {
-                    way.inbox.push_back(what);
+                if self.mail.way(over.process, over.index).generation == over.generation {
+                    self.mail.push(over.process, over.index, what);
                 }
             }
             Happening::Cancels { process, .. } => return Some(process),
+            Happening::Strikes(fault) => self.strike(fault),
         }
         None
     }
@@ -186,18 +199,21 @@ impl Network {
             Some(Trouble::Slow(longest)) => self.up_to(longest),
             Some(Trouble::Down | Trouble::Restarts) | None => Nanos::ZERO,
         };
-        let (delay, closes) = (self.delay().after(slow), self.strikes(self.faults.close_percent));
+        let (delay, closes) = (
+            self.delay(from.link.process, from.server).after(slow),
+            self.strikes(self.faults.close_percent),
+        );
         let now = self.time.now();
         if self.strikes(self.faults.stop_percent) {
             let length = self.up_to(Nanos::from_millis(300));
             self.stopped_until[from.link.process] = now.after(length);
         }
-        let way = self.way(from.link.process, from.link.index);
+        let way = self.mail.way(from.link.process, from.link.index);
         way.up = way.up.max(now.after(delay));
         let at = way.up;
         self.later(at, Happening::Arrives { from, command });
         if closes {
-            let at = now.after(self.delay());
+            let at = now.after(self.delay(from.link.process, from.server));
             self.later(
                 at,
                 Happening::Comes {
@@ -210,7 +226,7 @@ impl Network {
 
     fn arrives(&mut self, from: Asker, command: Command) {
         // A server that is down replies to nobody and carries nothing out.
-        if self.trouble_of(from.server) == Some(Trouble::Down) {
+        if self.trouble_of(from.server) == Some(Trouble::Down) || self.is_down(from.server) {
             return;
         }
         if self.strikes(self.faults.forget_percent) {
@@ -221,8 +237,17 @@ impl Network {
             return self.arrives_at_database(from, command);
         }
         self.wipe(from.server);
+        if let Command::Wait { replicas, timeout_ms } = command
+            && !self.own_delays.is_empty()
+        {
+            return self.confirm(from, replicas, timeout_ms);
+        }
+        let now = self.time.now().after(self.suffered[usize::from(from.server.0)].ahead);
+        let reply = self.server(from).run(now, from, command);
+        self.note(from, command, reply);
+        self.remember(from.server);
         let now = self.time.now();
-        if let Some(reply) = self.server(from).run(now, from, command) {
+        if let Some(reply) = reply {
             if let (Command::HandOver { .. }, Reply::Ok) = (command, reply) {
                 self.count("given by name");
             }
@@ -273,7 +298,7 @@ impl Network {
         for process in 0..self.stopped_until.len() {
             // The connection that the process shares is numbered as its server.
             let index = u32::from(server.0);
-            self.way(process, index).inbox.push_back(Inbound::Closed);
+            self.mail.push(process, index, Inbound::Closed);
         }
     }
 
@@ -303,8 +328,16 @@ impl Network {
 
     /// The server sends something. For a closed connection it does not matter when it arrives.
     fn deliver(&mut self, to: Asker, what: Inbound) {
-        let at = self.time.now().after(self.delay());
-        let way = self.way(to.link.process, to.link.index);
+        self.deliver_after(Nanos::ZERO, to, what);
+    }
+
+    pub(crate) fn deliver_after(&mut self, length: Nanos, to: Asker, what: Inbound) {
+        let at = self
+            .time
+            .now()
+            .after(length)
+            .after(self.delay(to.link.process, to.server));
+        let way = self.mail.way(to.link.process, to.link.index);
         way.down = way.down.max(at);
         let at = way.down;
         self.later(at, Happening::Comes { over: to.link, what });
@@ -313,11 +346,7 @@ impl Network {
     /// A process closes a connection, or has found it closed: what was sent may still arrive, but no reply comes back.
     pub(crate) fn close(&mut self, link: Link, kind: ConnectionKind, server: ServerId) {
         let now = self.time.now();
-        let way = self.way(link.process, link.index);
-        let last_arrival = way.up;
-        way.generation += 1;
-        (way.up, way.down) = (now, now);
-        way.inbox.clear();
+        let last_arrival = self.mail.close(link.process, link.index, now);
         if kind == ConnectionKind::Own && self.is_database(server) {
             self.leave_backend(link, last_arrival);
         }
@@ -332,13 +361,17 @@ impl Network {
     }
 
     /// A delay in one direction. Most are short: a world with only long delays shows little.
-    fn delay(&mut self) -> Nanos {
+    fn delay(&mut self, process: usize, server: ServerId) -> Nanos {
+        if !self.own_delays.is_empty() {
+            let slow = self.suffered[usize::from(server.0)].slow;
+            let longest = match slow.filter(|&(until, _)| self.time.now() < until) {
+                Some((_, longest)) => longest.max(LONGEST_HOP),
+                None => LONGEST_HOP,
+            };
+            return Nanos(self.own_delays[process].below(longest.0 + 1));
+        }
         let slow = self.time.now() < self.faults.end && self.chance.below(3) == 0;
-        let longest = if slow {
-            self.faults.delay
-        } else {
-            Nanos::from_micros(300)
-        };
+        let longest = if slow { self.faults.delay } else { LONGEST_HOP };
         self.up_to(longest)
     }
 

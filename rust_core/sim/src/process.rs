@@ -24,6 +24,17 @@ pub(crate) struct Process {
     pub(crate) acquires: u64,
 }
 
+impl Process {
+    /// Whether its clients have ended as many requests as they were allowed.
+    pub(crate) fn has_finished(&self, requests: u64) -> bool {
+        let is_done = |tally: &Rc<RefCell<Tally>>| {
+            let tally = tally.borrow();
+            tally.is_idle && tally.acquires >= requests
+        };
+        requests < u64::MAX && self.tallies.iter().all(is_done)
+    }
+}
+
 /// A process for each of the clocks.
 pub(crate) fn all(
     asked: &Asked,

@@ -11,7 +11,7 @@ use crate::network::Asker;
 use crate::stream::Stream;
 use crate::waiting::Place;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Redis {
     pub(crate) keys: BTreeMap<Key, Entry>,
     /// The waiters of each key, in order of arrival.
@@ -34,14 +34,14 @@ pub(crate) struct Redis {
 }
 
 /// The effect of a command on other clients.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum RedisEffect {
     /// A blocked client gets its reply.
     Replies(Asker, Reply),
     Publishes(Key, Asker),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// `None`: the `1` of `SETNX`.
     pub(crate) token: Option<Token>,
@@ -72,6 +72,17 @@ impl Redis {
 
     pub(crate) fn forget_scripts(&mut self) {
         self.script_cached = false;
+    }
+
+    /// All connections close, as the server starts again.
+    pub(crate) fn disconnect(&mut self) {
+        self.forget_scripts();
+        self.blocked.clear();
+        self.listeners.clear();
+        self.effects.clear();
+        for stream in self.streams.values_mut() {
+            stream.forget_readers();
+        }
     }
 
     pub(crate) fn take_effects(&mut self) -> Vec<RedisEffect> {

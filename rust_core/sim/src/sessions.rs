@@ -49,7 +49,10 @@ impl Network {
     fn follow_database(&mut self) {
         for effect in std::mem::take(&mut self.database.effects) {
             match effect {
-                DatabaseEffect::Replies(to, reply) => self.reply(to, reply),
+                DatabaseEffect::Replies(to, reply, command) => {
+                    self.note(to, command, Some(reply));
+                    self.reply(to, reply);
+                }
                 DatabaseEffect::Waits(backend, ticket) => {
                     self.count("queued in the database");
                     let at = self.time.now().after(self.lock_timeout);

@@ -135,7 +135,7 @@ impl Transport for VirtualTransport {
     fn wait(&mut self, _: Nanos, ready: &mut Vec<Ready>) -> io::Result<()> {
         let network = &mut *self.network.borrow_mut();
         for connection in 0..self.connections.len() as u32 {
-            let inbox = &network.way(self.process, connection).inbox;
+            let inbox = network.mail.over(self.process, connection);
             if !inbox.is_empty() {
                 ready.push(Ready {
                     connection,
@@ -248,7 +248,7 @@ impl Transport for VirtualTransport {
             return Ok(None);
         }
         let mut network = self.network.borrow_mut();
-        self.reading = std::mem::take(&mut network.way(self.process, index).inbox);
+        network.mail.take(self.process, index, &mut self.reading);
         if self.reading.is_empty() {
             return Ok(None);
         }

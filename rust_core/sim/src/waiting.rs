@@ -7,7 +7,7 @@ use crate::network::Asker;
 use crate::redis::{Entry, Redis, RedisEffect};
 
 /// A place in a queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
     token: Token,
     deadline_ms: u64,

@@ -2,22 +2,25 @@
 //!
 //! One seed determines all of it. Between two rounds of a process the world's time moves to whatever happens next.
 
+mod judging;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use check::{Checker, Event, LostUpdates, Merge, Report, Rules, UpdateVerdict};
+use check::{Checker, Event, Merge, Report, Rules};
 use load::rules;
-use locks::{Chance, Key, Nanos, Strategy};
+use locks::{Chance, Nanos, Strategy};
 
 use crate::asked::Asked;
 use crate::clock::{Skew, Time};
 use crate::conditions::{Conditions, Mistake};
-use crate::log::Logged;
+use crate::log::{Logged, Served};
 use crate::machine::Tally;
 use crate::network::{Happening, Network};
 use crate::process::{self, Process};
+use crate::scene::Scene;
 
 /// How long after the end of the faults each client must have been served again, besides thirty holds.
 const BOUND: Nanos = Nanos::from_secs(6);
@@ -39,8 +42,15 @@ pub struct World {
     pub heard: Vec<(Nanos, Event)>,
     /// What the transports did, each process by itself. Empty unless it was asked for.
     pub logs: Vec<Vec<(Nanos, Logged)>>,
-    /// A hash of all that was heard.
-    pub trace: u64,
+    /// What the servers of a scene did. Empty unless it was asked for.
+    pub served: Vec<(Nanos, Served)>,
+    /// What happened: messages that arrived, rounds of the loops, faults.
+    pub events: u64,
+    /// When it ended.
+    pub ended: Nanos,
+    /// The most acquires that a client began.
+    pub most_requests: u64,
+    pub judged_by_writes: bool,
 }
 
 impl World {
@@ -57,9 +67,45 @@ impl World {
     }
 
     pub fn of(asked: Asked) -> Self {
-        let mut run = Run::new(asked);
+        let mut streams = Chance::streams(asked.seed);
+        let mut chance = streams.next().expect("streams do not end");
+        let conditions = if asked.calm {
+            Conditions::draw(&mut chance).without_faults()
+        } else {
+            Conditions::draw(&mut chance).over_servers(asked.strategy, &mut chance)
+        };
+        let mut run = Run::new(asked, conditions, chance, SESSION_END_SEEN_WITHIN);
         run.go();
         run.finish()
+    }
+
+    /// The world of a scene, up to the first violation. `keeps_all` keeps what was heard and noted.
+    pub fn of_scene(scene: &Scene, keeps_all: bool) -> Self {
+        let mut run = Run::new(scene.asked(), scene.conditions.clone(), scene.clocks(), scene.until);
+        // It runs to its end, and not until each client has been served.
+        (run.end, run.faults_end) = (scene.until, Nanos::NEVER);
+        run.requests = scene.requests;
+        run.keeps_heard = keeps_all;
+        run.judged_by_writes = scene.strategy.writes();
+        let absent = |process: &usize| !scene.present.contains(&(*process as u32));
+        run.absent = (0..run.processes.len()).filter(absent).collect();
+        {
+            let mut network = run.network.borrow_mut();
+            network.own_delays = scene.delays();
+            network.served = keeps_all.then(Vec::new);
+            network.follow_plan(&scene.faults);
+        }
+        run.go();
+        run.finish()
+    }
+
+    /// A hash of all that was heard.
+    pub fn trace(&self) -> u64 {
+        let mut trace = DefaultHasher::new();
+        for (at, event) in &self.heard {
+            (at, format!("{event:?}")).hash(&mut trace);
+        }
+        trace.finish()
     }
 }
 
@@ -71,20 +117,25 @@ struct Run {
     merge: Merge,
     checker: Checker,
     heard: Vec<(Nanos, Event)>,
+    keeps_heard: bool,
     faults_end: Nanos,
     end: Nanos,
+    /// How many acquires each process begins.
+    requests: u64,
+    /// The processes that never run.
+    absent: Vec<usize>,
+    /// An overlap of holders does not end the world.
+    judged_by_writes: bool,
+    /// What processes told that the judge has not heard yet.
+    untold: usize,
+    /// When each process has something to do next.
+    due: Vec<Nanos>,
+    events: u64,
 }
 
 impl Run {
-    fn new(asked: Asked) -> Self {
-        let mut streams = Chance::streams(asked.seed);
-        let mut chance = streams.next().expect("streams do not end");
+    fn new(asked: Asked, conditions: Conditions, mut chance: Chance, seen_within: Nanos) -> Self {
         let strategy = asked.strategy;
-        let conditions = if asked.calm {
-            Conditions::draw(&mut chance).without_faults()
-        } else {
-            Conditions::draw(&mut chance).over_servers(strategy, &mut chance)
-        };
         let (count, servers) = (conditions.clients, conditions.spec.servers);
         let spec = asked.trial(&conditions);
         let (hold, faults_end) = (conditions.faults.hold, conditions.faults.end);
@@ -111,7 +162,7 @@ impl Run {
         let processes = process::all(&asked, &spec, &skews, &network, &time);
         let rules = Rules {
             // A connection of a world closes late, and a process that is stopped sees it later still.
-            session_end_seen_within: SESSION_END_SEEN_WITHIN,
+            session_end_seen_within: seen_within,
             ..rules(&spec)
         };
         Self {
@@ -122,7 +173,14 @@ impl Run {
             network,
             processes,
             heard: Vec::new(),
+            keeps_heard: true,
             faults_end,
+            requests: u64::MAX,
+            absent: Vec::new(),
+            judged_by_writes: false,
+            untold: 0,
+            due: vec![Nanos::ZERO; count],
+            events: 0,
             end: faults_end.after(BOUND).after(Nanos(hold.0 * 30)),
         }
     }
@@ -132,6 +190,9 @@ impl Run {
             let local = process.skew.reads(Nanos::ZERO);
             process.driver.begin(local);
         }
+        for &process in &self.absent {
+            self.due[process] = Nanos::NEVER;
+        }
         loop {
             let next_event = self.network.borrow().next();
             let (process, next_round) = self.next_round();
@@ -139,33 +200,53 @@ impl Run {
             if at > self.end || self.is_broken() || self.are_all_served() {
                 return;
             }
+            self.events += 1;
             self.time.set(at.max(self.time.now()));
             if next_event <= next_round {
-                let happening = self.network.borrow_mut().take_next();
-                let mine =
-                    happening.and_then(|happening| Some((happening, self.network.borrow_mut().happen(happening)?)));
-                if let Some((Happening::Cancels { acquires, .. }, process)) = mine {
-                    self.cancel(process, acquires);
-                }
+                self.happen();
             } else {
                 self.round(process);
+                self.due[process] = self.due_of(process);
             }
         }
     }
 
+    fn happen(&mut self) {
+        let mut network = self.network.borrow_mut();
+        let happening = network.take_next();
+        let mine = happening.and_then(|happening| Some((happening, network.happen(happening)?)));
+        let touched = std::mem::take(&mut network.mail.touched);
+        drop(network);
+        if let Some((Happening::Cancels { acquires, .. }, process)) = mine {
+            self.cancel(process, acquires);
+            self.due[process] = self.due_of(process);
+        }
+        for &process in &touched {
+            self.due[process] = self.due_of(process);
+        }
+        let mut emptied = touched;
+        emptied.clear();
+        self.network.borrow_mut().mail.touched = emptied;
+    }
+
     /// Which process has something to do first, and when.
     fn next_round(&self) -> (usize, Nanos) {
-        let network = self.network.borrow();
-        let at = |(index, process): (usize, &Process)| {
-            let wake = if network.has_mail(index) {
-                Nanos::ZERO
-            } else {
-                process.skew.shows(process.driver.next_wake())
-            };
-            (index, wake.max(process.free_at).max(network.stopped_until[index]))
-        };
-        let all = self.processes.iter().enumerate().map(at);
+        let all = self.due.iter().copied().enumerate();
         all.min_by_key(|&(index, at)| (at, index)).expect("a world has clients")
+    }
+
+    fn due_of(&self, index: usize) -> Nanos {
+        let network = self.network.borrow();
+        let process = &self.processes[index];
+        if process.has_finished(self.requests) || self.absent.contains(&index) {
+            return Nanos::NEVER;
+        }
+        let wake = if network.mail.is_unread(index) {
+            Nanos::ZERO
+        } else {
+            process.skew.shows(process.driver.next_wake())
+        };
+        wake.max(process.free_at).max(network.stopped_until[index])
     }
 
     fn round(&mut self, index: usize) {
@@ -179,23 +260,6 @@ impl Run {
         process.free_at = self.time.now().after(ROUND);
         self.listen();
         self.perhaps_cancels(index);
-    }
-
-    /// Takes what the processes told their judges. What a process will tell is not older than its clock.
-    fn listen(&mut self) {
-        let now = self.time.now();
-        for (index, process) in self.processes.iter_mut().enumerate() {
-            let (skew, merge) = (process.skew, &mut self.merge);
-            process
-                .heard
-                .take(|at, event| merge.push(index, skew.shows(at), in_true_time(event, skew)));
-            merge.watermark(index, skew.shows(skew.reads(now)));
-        }
-        let (checker, heard) = (&mut self.checker, &mut self.heard);
-        self.merge.drain(|at, event| {
-            heard.push((at, event));
-            checker.on(at, event);
-        });
     }
 
     /// Now and then a process gives up soon after it has begun an acquire.
@@ -225,10 +289,6 @@ impl Run {
         }
     }
 
-    fn is_broken(&self) -> bool {
-        self.asked.promises_broken(self.checker.counts()) > 0 && !self.network.borrow().wipes()
-    }
-
     fn are_all_served(&self) -> bool {
         self.time.now() > self.faults_end && self.unserved().next().is_none()
     }
@@ -247,7 +307,9 @@ impl Run {
         let unserved = self.unserved().collect();
         let lost_update = self.lost_update();
         let mut outcomes = self.network.borrow().outcomes.clone();
-        for tally in self.processes.iter().flat_map(|process| &process.tallies) {
+        let tallies = self.processes.iter().flat_map(|process| &process.tallies);
+        let most_requests = tallies.clone().map(|tally| tally.borrow().acquires).max().unwrap_or(0);
+        for tally in tallies {
             for (&outcome, times) in &tally.borrow().outcomes {
                 *outcomes.entry(outcome).or_default() += times;
             }
@@ -256,18 +318,10 @@ impl Run {
         for index in 0..self.processes.len() {
             self.merge.finish(index);
         }
-        let (checker, heard) = (&mut self.checker, &mut self.heard);
-        self.merge.drain(|at, event| {
-            heard.push((at, event));
-            checker.on(at, event);
-        });
+        self.judge();
         let report = self.checker.finish(self.time.now());
         outcomes.insert("overtaken", report.counts.fifo_inversions);
         let broken = self.asked.promises_broken(report.counts) > 0 && !wipes;
-        let mut trace = DefaultHasher::new();
-        for (at, event) in &self.heard {
-            (at, format!("{event:?}")).hash(&mut trace);
-        }
         World {
             violation: broken
                 .then(|| format!("{:?}, {:?}; seed {}", report.counts, report.violations, self.asked.seed)),
@@ -281,61 +335,11 @@ impl Run {
                 .into_iter()
                 .map(|process| process.driver.into_transport().log.entries)
                 .collect(),
-            trace: trace.finish(),
+            served: self.network.borrow_mut().served.take().unwrap_or_default(),
+            events: self.events,
+            ended: self.time.now(),
+            most_requests,
+            judged_by_writes: self.judged_by_writes,
         }
-    }
-
-    /// An acknowledged write that is missing. Writes under way may be visible or not.
-    fn lost_update(&mut self) -> Option<String> {
-        if !self.asked.strategy.writes() {
-            return None;
-        }
-        let none = LostUpdates {
-            acknowledged: 0,
-            unknown: 0,
-        };
-        let mut sums: BTreeMap<u32, LostUpdates> = BTreeMap::new();
-        for process in &mut self.processes {
-            process.driver.count_unanswered_writes();
-            let written = process.driver.written();
-            for (key, (&acknowledged, &unknown)) in (0..).zip(written.acknowledged.iter().zip(&written.unknown)) {
-                let sum = sums.entry(key).or_insert(none);
-                sum.acknowledged += acknowledged;
-                sum.unknown += unknown;
-            }
-        }
-        let network = self.network.borrow();
-        sums.iter().find_map(|(&key, writes)| {
-            let value = network.database.value(Key(key));
-            let verdict = writes.judge(value);
-            matches!(verdict, UpdateVerdict::Lost { .. } | UpdateVerdict::Surplus { .. }).then(|| {
-                format!(
-                    "key {key} is {value} after {writes:?}: {verdict:?}; seed {}",
-                    self.asked.seed
-                )
-            })
-        })
-    }
-}
-
-/// The ends of leases by the world's time.
-fn in_true_time(event: Event, skew: Skew) -> Event {
-    match event {
-        Event::Granted {
-            client,
-            until,
-            hold,
-            fence,
-        } => Event::Granted {
-            client,
-            until: skew.shows(until),
-            hold,
-            fence,
-        },
-        Event::Renewed { client, until } => Event::Renewed {
-            client,
-            until: skew.shows(until),
-        },
-        other => other,
     }
 }

@@ -229,7 +229,7 @@ fn call_ids_that_begin_again_with_each_attempt_are_caught() {
 fn the_same_seed_is_the_same_world() {
     for seed in 0..10 {
         let run = || World::run(Strategy::Mutex, Mistake::None, seed);
-        assert_eq!(run().trace, run().trace, "seed {seed}");
+        assert_eq!(run().trace(), run().trace(), "seed {seed}");
     }
 }
 
