@@ -23,6 +23,7 @@ STEPS = {
     "lost": " learns that it has lost the lock",
     "hung-up": " closes its session",
     "stopped": " stops its work without a release",
+    "died": " dies with all that it knew",
     "released": " sends its release",
     "denied": " is told that it did not hold the lock",
 }

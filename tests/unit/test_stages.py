@@ -21,8 +21,8 @@ from pybench.matrix.durations import LONGEST_DURATION_NS, MS, S
 from pybench.matrix.stages import EXAMPLE, MOST_CLIENTS, NO_STAGES, Stage, Stages, recorded_stages
 from pybench.notation import BadValue
 from pybench.planning import control, probes
-from pybench.planning.forecast import expected_per_s
 from pybench.planning.ending import ending_s
+from pybench.planning.forecast import expected_per_s
 from pybench.planning.plan import QUICK_STAGES_NS, TRIAL_OVERHEAD_NS, Plan, make_plan, quickened
 from pybench.planning.trial_spec import trial_spec
 from pybench.running.runner import slots_of

@@ -132,6 +132,7 @@ impl Fuzz {
                 Event::LeaseLost { .. } => "lost",
                 Event::HungUp { .. } => "hung-up",
                 Event::Stopped { .. } => "stopped",
+                Event::Died { .. } => "died",
                 Event::Released { .. } => "released",
                 Event::DeniedRelease { .. } => "denied",
                 Event::DriverStalled { .. } => continue,
