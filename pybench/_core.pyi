@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench.core_results import (
+    ErrorReply,
     FaultOutcome,
     FoundWorld,
     FuzzTally,
@@ -108,26 +109,6 @@ class HistogramRow:
     count: int
     hdr: bytes
     """HdrHistogram V2, deflated: lossless."""
-
-@type_check_only
-class ErrorReply(TypedDict):
-    """Error replies of one phase, code and server in the whole trial, warm-up and drain included.
-
-    Conflicts of Postgres (SQLSTATE 40001, 40P01, 55P03) are not counted here, nor NOSCRIPT if the lock then sends the
-    script again.
-    """
-
-    phase: Literal["acquire", "renew", "release", "other"]
-    """What the client was doing when it sent the call; `other`: no acquire, hold or release, such as a log-in."""
-    code: str
-    """The first word of an error reply of Redis, or the SQLSTATE of one of Postgres."""
-    server: int
-    """The index of the server in `servers` of the spec."""
-    count: int
-    warmup: int
-    """How many of `count` came before the window began."""
-    first: str
-    """The first reply's text: at most 200 characters, control characters escaped."""
 
 @final
 class TrialResult:

@@ -1,7 +1,7 @@
 """What the core returns as dictionaries, besides those in `_core.pyi`.
 
-The votes of a server, a judged history, and worlds on virtual time. For the type checker; at run time
-they are dictionaries.
+Error replies, the votes of a server, what faults did, a judged history, and worlds on virtual time. For the type
+checker; at run time they are dictionaries.
 """
 
 from __future__ import annotations
@@ -10,6 +10,26 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from pybench._core import Violation
+
+
+class ErrorReply(TypedDict):
+    """Error replies of one phase, code and server in the whole trial, warm-up and drain included.
+
+    Conflicts of Postgres (SQLSTATE 40001, 40P01, 55P03) are not counted here, nor NOSCRIPT if the lock then sends the
+    script again.
+    """
+
+    phase: Literal["acquire", "renew", "release", "other"]
+    """What the client was doing when it sent the call; `other`: no acquire, hold or release, such as a log-in."""
+    code: str
+    """The first word of an error reply of Redis, or the SQLSTATE of one of Postgres."""
+    server: int
+    """The index of the server in `servers` of the spec."""
+    count: int
+    warmup: int
+    """How many of `count` came before the window began."""
+    first: str
+    """The first reply's text: at most 200 characters, control characters escaped."""
 
 
 class NodeVotes(TypedDict):

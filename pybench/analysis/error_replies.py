@@ -18,7 +18,7 @@ from pybench.numbers import format_exact
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pybench._core import ErrorReply
+    from pybench.core_results import ErrorReply
 
 COLUMN = "error_replies"
 COUNT_COLUMN = "error_reply_count"

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pybench._core import ErrorReply, Violation
-    from pybench.core_results import FaultOutcome, NodeVotes, PeriodFigures
+    from pybench._core import Violation
+    from pybench.core_results import ErrorReply, FaultOutcome, NodeVotes, PeriodFigures
 
 
 class Counted(Protocol):

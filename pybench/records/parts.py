@@ -27,9 +27,9 @@ from pybench.errors import RecordError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pybench._core import ErrorReply, Violation
+    from pybench._core import Violation
     from pybench.analysis.outcome import Outcome
-    from pybench.core_results import FaultOutcome, NodeVotes, PeriodFigures
+    from pybench.core_results import ErrorReply, FaultOutcome, NodeVotes, PeriodFigures
 
 MOST_VIOLATIONS = 100
 """How many violations a trial describes; the totals count all of them."""

@@ -22,8 +22,9 @@ from pybench.running.trial_servers import UNREAD
 from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
-    from pybench._core import ConnectError, ErrorReply
+    from pybench._core import ConnectError
     from pybench.analysis.outcome import Outcome
+    from pybench.core_results import ErrorReply
     from pybench.matrix.cells import Cell
     from pybench.running.trial_servers import Side, Spent
 
