@@ -135,7 +135,7 @@ class _Teller:
             case "lost":
                 if self.states[client] == HOLDS:
                     self._be_late(client, at_ns)
-            case "released" | "stopped" | "gave-up":
+            case "released" | "stopped" | "died" | "gave-up":
                 self._end(client, at_ns)
                 self.states[client] = IDLE
         return STEPS[step]

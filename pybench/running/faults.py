@@ -77,18 +77,13 @@ class FaultThreads:
             carried.error = NEVER
             return
         carried.from_ns = time.monotonic_ns()
-        try:
-            task.harm.begin()
-        except ServerError as error:
-            carried.error = error.message
+        trouble = _trouble_of(task.harm.begin)
+        carried.error = carried.error if trouble is None else trouble.message
         if fault.until_ns is None:
             self._over.wait()
         else:
             self._waits(opened_ns + fault.until_ns)
-        try:
-            task.harm.end()
-        except ServerError as error:
-            task.trouble = error
+        task.trouble = _trouble_of(task.harm.end)
         carried.until_ns = time.monotonic_ns()
 
     def _opening(self, trial: Running) -> int | None:
@@ -105,6 +100,17 @@ class FaultThreads:
     def _waits(self, until_ns: int) -> bool:
         """Wait until then; whether the trial was over before."""
         return self._over.wait(max(0.0, (until_ns - time.monotonic_ns()) / S))
+
+
+def _trouble_of(act: Callable[[], None]) -> ServerError | None:
+    """Why `act` failed. A thread that ended here would leave its server ill, and nobody would know."""
+    try:
+        act()
+    except ServerError as error:
+        return error
+    except OSError as error:
+        return ServerError(f"the fault of a server failed: {error}")
+    return None
 
 
 def _harm(fault: Fault, side: Side, pool: ServerPool) -> harm.Harm:
