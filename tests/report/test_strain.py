@@ -186,3 +186,16 @@ def test_a_cell_in_which_nobody_was_granted_anything_gives_a_caution():
 def test_a_few_grants_that_a_lease_freed_are_no_fault_of_the_lock():
     assert said(run_of(HOT, grants=354, lease_freed_grants=1), "Freed by leases") == []
     assert said(run_of(HOT, grants=354, lease_freed_grants=40), "Freed by leases")
+
+
+@pytest.mark.parametrize(
+    ("title", "figures"),
+    [
+        ("Few clients served", {"clients_served": 2.6, "grants": 20_000}),
+        ("Fewer commands than the lock needs", {"commands_per_grant": 1.2}),
+        ("Freed by leases", {"grants": 354, "lease_freed_grants": 40}),
+    ],
+)
+def test_what_planned_faults_cost_is_no_caution_about_the_lock(title, figures):
+    assert said(run_of(HOT, **figures), title)
+    assert said(run_of(HOT, faults="kill redis[0] at 1s for 500ms", **figures), title) == []

@@ -15,6 +15,7 @@ from pybench.analysis.starvation import GIVES_UP, refused_share, starving
 from pybench.matrix.search_modes import recorded_mode
 from pybench.numbers import format_percent, format_ratio, format_seconds, format_us, missing, plural
 from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
+from pybench.report.sections.faults import has_faults
 from pybench.report.view import CellView, View
 
 SERVED_AT_LEAST = 0.5
@@ -71,7 +72,7 @@ def _all_clients(cell: CellView) -> str:
 
 def _few_served(view: View) -> Iterator[Caution]:
     lines = []
-    for cell in _measured(view):
+    for cell in _healthy(view):
         if cell.series.strategy == BASE_LINE:
             # Clients without a lock never wait, and without a hold are hardly ever counted, however even the service.
             continue
@@ -146,7 +147,7 @@ def _limited(view: View) -> Iterator[Caution]:
 
 def _lease_freed(view: View) -> Iterator[Caution]:
     lines = []
-    for cell in _measured(view):
+    for cell in _healthy(view):
         freed, grants = cell.number("lease_freed_grants"), cell.number("grants")
         if freed and grants and freed > FREED * grants:
             lines.append(
@@ -159,7 +160,7 @@ def _lease_freed(view: View) -> Iterator[Caution]:
 
 def _few_commands(view: View) -> Iterator[Caution]:
     lines = []
-    for cell in _measured(view):
+    for cell in _healthy(view):
         known, sent, grants = entry_of(cell.row), cell.number("commands_per_grant"), cell.number("grants")
         if known is None or sent is None or not grants:
             continue
@@ -193,3 +194,8 @@ def _stood(view: View) -> Iterator[Caution]:
 
 def _measured(view: View) -> Sequence[CellView]:
     return [cell for cell in view.cells if cell.number("trials")]
+
+
+def _healthy(view: View) -> Sequence[CellView]:
+    """The measured cells without faults, which lose commands, clients and releases on purpose."""
+    return [cell for cell in _measured(view) if not has_faults(cell)]
