@@ -67,16 +67,19 @@ def fuzz(
     worlds = parse_worlds(strategy, clients=clients, ttl=ttl, hold=hold, length=length, faults=faults)
     start = parse_seed("--from", first)
     found = search(worlds, start, parse_seeds(seeds, start), keep_going=keep_going, progress=_progress())
-    shown = []
+    shown, hint = [], f"go on with --from {start + found.worlds}" if found.interrupted else None
     if not found.interrupted:
-        shown = [shortest_of(worlds, listed) for listed in (found.broken, found.outside) if listed]
-    code = Exit.INTERRUPTED if found.interrupted else Exit.PROMISE_BROKEN if found.broken else Exit.OK
+        try:
+            shown = [shortest_of(worlds, listed) for listed in (found.broken, found.outside) if listed]
+        except KeyboardInterrupt:
+            hint = "the search was complete; only the shortest world is missing"
+    code = Exit.INTERRUPTED if hint else Exit.PROMISE_BROKEN if found.broken else Exit.OK
     if as_json:
         data_json(_json(worlds, found, shown, code))
     else:
         data("\n".join(_lines(worlds, found, shown)))
-    if found.interrupted:
-        complain("interrupted", hint=f"go on with --from {start + found.worlds}")
+    if hint:
+        complain("interrupted", hint=hint)
     say_meaning(code)
     return code
 

@@ -150,3 +150,18 @@ def test_an_interrupt_exits_130_with_what_was_found(pybench_inside: Pybench, mon
     found = json.loads(answer.out)
     assert found["worlds"] >= 30
     assert f"--from {5 + found['worlds']}" in answer.err
+
+
+def test_an_interrupt_while_the_shortest_world_is_sought_keeps_the_counts(
+    pybench_inside: Pybench, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupts(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pybench.fuzz.shortest._shortest", interrupts)
+    answer = pybench_inside("fuzz", "-s", "mutex", "--faults", "failover", "--clients", "3", "--seeds", "60", "--json")
+    found = json.loads(answer.out)
+    assert (answer.code, found["exit_code"], found["worlds"]) == (130, 130, 60)
+    assert found["outside"]
+    assert found["shortest"] == []
+    assert "the search was complete" in answer.err

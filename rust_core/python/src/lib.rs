@@ -1,7 +1,7 @@
 //! The module `pybench._core`: arguments in, columns out. `pybench/_core.pyi` is its contract.
 //!
-//! One call per trial, and two per lock of a program. Arguments are parsed with the interpreter attached, the trial runs detached, and the waiting
-//! thread lets Python handle its signals.
+//! One call per trial, two per lock of a program, and one per range of seeds on virtual time. Arguments are parsed with
+//! the interpreter attached, the work runs detached, and the waiting thread lets Python handle its signals.
 
 mod faults;
 mod fuzz;
