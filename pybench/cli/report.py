@@ -25,7 +25,8 @@ def report(
     written = []
     for folder in folders:
         with working(f"writing the report of {shown_path(folder)}", writing_s(folder)):
-            html, markdown = write_report(load(folder))
+            # As the user names the folder: a record knows only its full path.
+            html, markdown = (folder / path.name for path in write_report(load(folder)))
         written.append({"folder": str(folder), "html": str(html), "markdown": str(markdown)})
         if not as_json:
             # Print each path at once: a later folder may be invalid.

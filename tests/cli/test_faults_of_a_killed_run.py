@@ -63,7 +63,7 @@ def test_a_killed_run_leaves_no_server_is_resumed_and_removes_its_keys_from_a_gi
 
     answer = pybench("run", "--resume", "folder", **variables)
     assert answer.code == 0
-    assert "m: 1 trial" in answer.err
+    assert "m: 1 of 2 trials" in answer.err
     with connect(endpoint) as client:
         assert client.keys("*") == [b"mine"]
     assert load(tmp_path / "folder").manifest["status"] == "complete"

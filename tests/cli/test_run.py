@@ -214,7 +214,7 @@ def test_an_interrupt_keeps_the_trials_so_far_and_resume_continues(
 
     resumed = pybench("run", "--resume", "folder")
     assert resumed.code == 0
-    assert "run: 3 trials" in resumed.err
+    assert "run: 3 of 4 trials" in resumed.err
     after = load(tmp_path / "folder")
     assert after.manifest["status"] == "complete"
     assert list(after.trials["status"]) == ["complete"] * 4
