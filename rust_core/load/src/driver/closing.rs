@@ -68,13 +68,13 @@ fn a_server_that_answers_nobody_is_left_when_too_many_calls_wait_for_it() {
     let mut most = 0;
     // Each reply timeout is a call more, and no byte ever comes back.
     while rig.driver.recorder.counters().reconnects == 0 {
-        assert!(rig.now < Nanos::from_secs(1_000), "{most} calls wait");
+        assert!(rig.now < Nanos::from_secs(10_000), "{most} calls wait");
         rig.now = rig.now.after(Nanos::from_secs(1));
         rig.round();
         most = most.max(rig.driver.transport.outstanding());
     }
-    assert!((60..=68).contains(&most), "{most} calls waited");
-    assert!(rig.driver.recorder.counters().lost_calls >= 60);
+    assert!((4_090..=4_100).contains(&most), "{most} calls waited");
+    assert!(rig.driver.recorder.counters().lost_calls >= 4_090);
     assert_eq!(rig.driver.transport.outstanding(), 0);
     drop(servers);
 }
