@@ -21,6 +21,8 @@ from tests.redis_client import connect
 
 AT_MS = 150
 FOR_MS = 200
+QUIET_MS, TRIES = 10, 20
+"""A trial in which the load generator itself stood still for so long shows little of its faults: there is another."""
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +39,11 @@ def fault(do: str, *, at_ms: float = AT_MS, for_ms: float = FOR_MS, **how: objec
 def run(make_spec):
     def run(*faults: dict[str, Any], **fields: Any) -> _core.TrialResult:  # noqa: ANN401 - of a spec
         usual = {"keys": 1_000, "duration_ns": 500 * MS, "reply_timeout_ns": 50 * MS}
-        result = _core.Trial(make_spec(**{**usual, **fields}, faults=list(faults))).run()
-        totals = result.totals
+        for _ in range(TRIES):
+            result = _core.Trial(make_spec(**{**usual, **fields}, faults=list(faults))).run()
+            totals = result.totals
+            if totals["longest_stall_ns"] < QUIET_MS * MS:
+                break
         assert totals["findings"] == 0, result.finding
         assert sum(period["grants"] for period in result.periods) == totals["grants"]
         assert sum(period["length_ns"] for period in result.periods) == totals["window_ns"]
