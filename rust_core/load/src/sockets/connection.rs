@@ -82,11 +82,9 @@ fn notice_a_vanished_peer(socket: &OwnedFd) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepintvl(socket, Duration::from_secs(1))
 }
 
-/// How many calls of so many clients may wait for replies over one connection. Most locks have one or two under way, and
-/// ask again when a reply timeout has passed. A quorum lock goes on without its slowest server: a client that tries again
-/// every millisecond sends it two calls each time, and a busy machine keeps a server waiting for a tenth of a second. More
-/// than this means that the server answers nobody any more. Without a bound the calls, and the bytes that the server does
-/// not take, would grow for as long as it is silent.
+/// How many calls of so many clients may wait for replies over one connection. A quorum lock goes on without its slowest
+/// server: a client that tries again each millisecond sends it two calls each time, while a busy machine keeps it waiting.
+/// Without a bound the calls of a silent server would grow for as long as it is silent.
 const fn most_awaited(clients: u32) -> usize {
     clients as usize * 4 + 4_096
 }
