@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +10,11 @@ import typer
 
 from pybench.cli.options import AsJson
 from pybench.cli.output import complain, data, data_json, say_meaning
+from pybench.cli.status import line
 from pybench.exits import Exit
 
 if TYPE_CHECKING:
-    from pybench.fuzz import Progress, Search, Shortest, Worlds
+    from pybench.fuzz import Search, Shortest, Worlds
 
 Clients = Annotated[
     str | None, typer.Option("--clients", metavar="N", rich_help_panel="Worlds", help="Clients; else 2 to 6.")
@@ -62,11 +62,13 @@ def fuzz(
     A seed draws a world: clients, delays, clocks and faults. The loop that measures locks runs in it over models of
     the servers, and the same checker judges it. docs/fuzz.md explains the faults. No server is started.
     """
-    from pybench.fuzz import parse_seed, parse_seeds, parse_worlds, search, shortest_of
+    from pybench.fuzz import Search, parse_seed, parse_seeds, parse_worlds, search, shortest_of
 
     worlds = parse_worlds(strategy, clients=clients, ttl=ttl, hold=hold, length=length, faults=faults)
     start = parse_seed("--from", first)
-    found = search(worlds, start, parse_seeds(seeds, start), keep_going=keep_going, progress=_progress())
+    count, found = parse_seeds(seeds, start), Search(start)
+    with line(lambda: _state(found)):
+        search(worlds, found, count, keep_going=keep_going)
     shown, hint = [], f"go on with --from {start + found.worlds}" if found.interrupted else None
     if not found.interrupted:
         try:
@@ -84,24 +86,13 @@ def fuzz(
     return code
 
 
-def _progress() -> Progress:
-    """A line on a terminal that is written again and again; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        return lambda _search: None
-
-    def show(search: Search) -> None:
-        text = f"{search.worlds:,} worlds, {search.events:,} events, {len(search.outside) + len(search.broken):,} found"
-        sys.stderr.write(f"\r{text}\033[K")
-        sys.stderr.flush()
-
-    return show
+def _state(found: Search) -> str:
+    return f"{found.worlds:,} worlds, {found.events:,} events, {len(found.outside) + len(found.broken):,} found"
 
 
 def _lines(worlds: Worlds, found: Search, shown: list[Shortest]) -> Iterator[str]:
     from pybench.numbers import plural
 
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K")
     last = found.first + found.worlds - 1
     broken = f"broke its promise in {plural(len(found.broken), 'world')}" if found.broken else "broke no promise"
     seeds = f"seeds {found.first} to {last}" if found.worlds else "none"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,27 +33,31 @@ def is_live(console: Console) -> bool:
 @contextmanager
 def working(text: str, expected_s: float = 0.0) -> Iterator[None]:
     """Say that `text` is being done, while the block does it. `expected_s` is how long it takes, in seconds."""
-    console = stderr_console()
-    if is_live(console):
-        with _line(console, text, expected_s):
-            yield
-        return
-    if expected_s >= LONG_S:
+    began = time.monotonic()
+
+    def so_far() -> str:
+        took_s = time.monotonic() - began
+        of = f" of about {wall_time(expected_s)}" if expected_s >= max(LONG_S, took_s) else ""
+        return f"{text}: {wall_time(took_s)}{of}"
+
+    if expected_s >= LONG_S and not is_live(stderr_console()):
         say(f"{text}, about {wall_time(expected_s)}")
-    yield
+    with line(so_far):
+        yield
 
 
 @contextmanager
-def _line(console: Console, text: str, expected_s: float) -> Iterator[None]:
+def line(text: Callable[[], str]) -> Iterator[None]:
+    """A line on a terminal that shows what `text` returns at the time, while the block runs; nothing elsewhere."""
+    console = stderr_console()
+    if not is_live(console):
+        yield
+        return
     from rich.live import Live
     from rich.text import Text
 
-    began = time.monotonic()
-
     def picture() -> Text:
-        took_s = time.monotonic() - began
-        of = f" of about {wall_time(expected_s)}" if expected_s >= max(LONG_S, took_s) else ""
-        return Text(f"{visible(text)}: {wall_time(took_s)}{of}", no_wrap=True, overflow="ellipsis")
+        return Text(visible(text()), no_wrap=True, overflow="ellipsis")
 
     live = Live(console=console, get_renderable=picture, refresh_per_second=REFRESHES_PER_S, transient=True)
     # Writing to a closed terminal fails, and must not end the work.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pybench.fuzz.page import page
-from pybench.fuzz.search import Progress, Search, search
+from pybench.fuzz.search import Search, search
 from pybench.fuzz.setting import Part, Worlds, parse_part, parse_seed, parse_seeds, parse_worlds, replay_command
 from pybench.fuzz.shortest import Shortest, shortest_of
 from pybench.fuzz.telling import time_line
@@ -11,7 +11,6 @@ from pybench.fuzz.time_line import TimeLine
 
 __all__ = [
     "Part",
-    "Progress",
     "Search",
     "Shortest",
     "TimeLine",

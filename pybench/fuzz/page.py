@@ -13,7 +13,7 @@ from pybench.report.html import asset, fill
 from pybench.report.page import policy
 
 if TYPE_CHECKING:
-    from pybench.fuzz.time_line import Hold, TimeLine
+    from pybench.fuzz.time_line import Hold, Line, TimeLine
 
 STYLES = ("assets/page.css", "assets/world.css")
 LANE = 34
@@ -49,6 +49,7 @@ def _drawing(line: TimeLine) -> dict[str, Any]:
     height = LANE * len(lanes)
     ticks = [(x(share * line.ends_ns), format_ns(share * line.ends_ns)) for share in (0, 0.25, 0.5, 0.75, 1)]
     return {
+        "lane": LANE,
         "height": height,
         "lanes": [(f"{kind} {number}", LANE * index) for (kind, number), index in lanes.items()],
         "holds": [_bar(hold, LANE * lanes["client", hold.client], x) for hold in line.holds],
@@ -57,9 +58,7 @@ def _drawing(line: TimeLine) -> dict[str, Any]:
             for one in line.lines
             if one.server is not None and not one.is_fault
         ],
-        "faults": [
-            (x(one.at_ns), one.text, *_lane_of(one.client, one.server, lanes)) for one in line.lines if one.is_fault
-        ],
+        "faults": [(x(one.at_ns), one.text, LANE * _lane_of(one, lanes)) for one in line.lines if one.is_fault],
         "wrong": [x(one.at_ns) for one in line.lines if one.is_wrong],
         "ticks": ticks,
     }
@@ -75,7 +74,6 @@ def _bar(hold: Hold, top: int, x: Any) -> dict[str, Any]:  # noqa: ANN401 - a fu
     }
 
 
-def _lane_of(client: int | None, server: int | None, lanes: dict[tuple[str, int], int]) -> tuple[int, int]:
-    """The top and the height of the mark of a fault: the lane of its client, else that of its server."""
-    lane = lanes["client", client] if client is not None else lanes["server", server or 0]
-    return LANE * lane, LANE
+def _lane_of(fault: Line, lanes: dict[tuple[str, int], int]) -> int:
+    """The lane of the client that the fault strikes, else that of its server."""
+    return lanes["client", fault.client] if fault.client is not None else lanes["server", fault.server or 0]

@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pybench.core_results import FuzzTally
@@ -55,20 +55,12 @@ class Search:
         self.broken += tally["broken"]
 
 
-class Progress(Protocol):
-    """Is told of each call's worlds."""
+def search(worlds: Worlds, found: Search, seeds: int, *, keep_going: bool) -> None:
+    """Run the worlds of `seeds` seeds from `found.first`, up to the first broken promise unless `keep_going`.
 
-    def __call__(self, search: Search) -> None:
-        """Show the state of the search."""
-
-
-def search(worlds: Worlds, first: int, seeds: int, *, keep_going: bool, progress: Progress) -> Search:
-    """Run the worlds of `seeds` seeds from `first`, up to the first broken promise unless `keep_going`.
-
-    An interrupt ends the search, which keeps what was found.
+    `found` grows meanwhile. An interrupt ends the search, which keeps what was found.
     """
-    found = Search(first)
-    jobs = len(os.sched_getaffinity(0))
+    first, jobs = found.first, len(os.sched_getaffinity(0))
     began = time.monotonic()
     pool = ThreadPoolExecutor(jobs)
     try:
@@ -76,7 +68,6 @@ def search(worlds: Worlds, first: int, seeds: int, *, keep_going: bool, progress
             found.add(tally)
             found.core_seconds += seconds
             found.seconds = time.monotonic() - began
-            progress(found)
             if found.broken and not keep_going:
                 break
     except KeyboardInterrupt:
@@ -84,7 +75,6 @@ def search(worlds: Worlds, first: int, seeds: int, *, keep_going: bool, progress
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     found.seconds = time.monotonic() - began
-    return found
 
 
 def _in_order(

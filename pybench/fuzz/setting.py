@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pybench import _core
 from pybench.errors import InputError
-from pybench.matrix.durations import format_duration, parse_duration, parse_lease
+from pybench.matrix.durations import MS, format_duration, parse_duration, parse_lease
 from pybench.notation import BadValue, parse_count, split_list, suggestion
 from pybench.strategies import CATALOGUE
 from pybench.strategies.parse import parse_strategy, strategy_text
@@ -22,22 +22,11 @@ if TYPE_CHECKING:
     from pybench.core_specs import FuzzSpec, PartSpec
     from pybench.strategies.entry import Arguments
 
-FAULTS = {
-    "delay": "messages to and from one server take long for a while",
-    "cut": "a client loses its connections to one server",
-    "pause": "a client's process stops for a while",
-    "client-kill": "the database ends the session of one client",
-    "kill": "a server replies to nobody for a while, and keeps its data",
-    "restart": "a server restarts with its data",
-    "forget": "a server restarts without its data",
-    "failover": "a replica takes over that lacks the last writes",
-    "clock": "a server's clock jumps ahead",
-}
+FAULTS = ("delay", "cut", "pause", "client-kill", "kill", "restart", "forget", "failover", "clock")
 """The faults of worlds, by the core's names."""
 
 MOST_CLIENTS = 64
 MOST_SEED = 2**64 - 1
-MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

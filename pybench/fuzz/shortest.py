@@ -28,7 +28,6 @@ class Shortest:
     broken: bool
     """Whether the lock broke its promise."""
     sentence: str
-    part: Part
     command: str
     clients: int
     faults: tuple[str, ...]
@@ -69,7 +68,6 @@ def _shortest(worlds: Worlds, seed: int) -> Shortest:
         seed=seed,
         broken=found["broken"],
         sentence=sentence_of(found),
-        part=part,
         command=replay_command(worlds, seed, part),
         clients=len(left["clients"]),
         faults=tuple(fault[2] for fault in left["faults"]),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import Pybench
 
+from pybench.core_results import FuzzTally
 from pybench.fuzz import Search, parse_worlds, search
 
 SMALL = ("--ttl", "50ms", "--hold", "20ms", "--length", "250ms")
@@ -88,7 +89,8 @@ def test_the_counts_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.Mon
     def counts(cores: int) -> tuple:
         monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
         worlds = parse_worlds("mutex", clients=None, ttl="100ms", hold=None, length="300ms", faults=None)
-        found = search(worlds, 0, 200, keep_going=False, progress=lambda _: None)
+        found = Search(0)
+        search(worlds, found, 200, keep_going=False)
         return found.worlds, found.events, found.grants, found.outside, found.faults
 
     assert counts(1) == counts(3)
@@ -140,11 +142,14 @@ def test_what_cannot_be_searched_is_refused_with_a_sentence(
 
 
 def test_an_interrupt_exits_130_with_what_was_found(pybench_inside: Pybench, monkeypatch: pytest.MonkeyPatch):
-    def interrupts(found: Search) -> None:
+    added = Search.add
+
+    def interrupts(found: Search, tally: FuzzTally) -> None:
+        added(found, tally)
         if found.worlds >= 30:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("pybench.cli.fuzz._progress", lambda: interrupts)
+    monkeypatch.setattr(Search, "add", interrupts)
     answer = pybench_inside("fuzz", "--strategy", "mutex", "--seeds", "1000000", "--from", "5", *SMALL, "--json")
     assert answer.code == 130
     found = json.loads(answer.out)
