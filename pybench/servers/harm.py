@@ -28,11 +28,6 @@ _BUSY = "local over = os.clock() + tonumber(ARGV[1]) while os.clock() < over do 
 SNAPSHOT, APPENDED = "dump.rdb", "appendonlydir"
 """Where a Redis server keeps its data, in its folder."""
 
-_TERMINATE = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, %s) "
-    "AND pid <> pg_backend_pid()"
-)
-
 
 class Harm(ABC):
     """One fault of one server."""
@@ -58,8 +53,7 @@ class Kill(Harm):
 
     def end(self) -> None:
         """See `Harm`."""
-        self._process.start_again()
-        self._pool.started_again(self._process)
+        self._pool.start_again(self._process)
 
 
 class Restart(Kill):
@@ -149,8 +143,11 @@ class ClientKill(Harm):
         if isinstance(self._server, Server):
             self._close(self._server)
             return
+        # Imported here, because psycopg takes 0.1 s to load.
+        from pybench.servers import postgres
+
         with self._server.session() as session:
-            session.execute(_TERMINATE.encode(), [self._client_names])
+            postgres.end_sessions(session, self._client_names)
 
     def _close(self, server: Server) -> None:
         with server.conversation() as conversation:

@@ -1,11 +1,12 @@
 """The servers of one run: each is started or probed once, and all are ended together.
 
 Promises: leaving the `with` block ends every server that the pool started, and touches no other.
-Not for use by several threads.
+Not for use by several threads, but for `start_again`.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -65,6 +66,7 @@ class ServerPool:
         self._servers: dict[tuple[str, AppendFsync, int], list[Server]] = {}
         self._postgres: dict[str, PostgresServer] = {}
         self._supervised: list[StartedServer] = []
+        self._renewing = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -115,15 +117,17 @@ class ServerPool:
         """The process of a server that the pool started."""
         return next(one for one in self._supervised if one.endpoint == server.endpoint)
 
-    def started_again(self, process: StartedServer) -> None:
-        """Wait until `process`, which has been started again, is ready, and renew what is known of it.
+    def start_again(self, process: StartedServer) -> None:
+        """Start `process` if it has ended, wait until it is ready, and renew what is known of it. Raises ServerError.
 
-        Raises ServerError.
+        Several threads may call it, each for another process.
         """
+        process.start_again()
         facts = process.wait_until_ready()
-        for servers in self._servers.values():
-            servers[:] = [_renewed(one, process, facts) for one in servers]
-        self._postgres = {name: _renewed(one, process, facts) for name, one in self._postgres.items()}
+        with self._renewing:
+            for servers in self._servers.values():
+                servers[:] = [_renewed(one, process, facts) for one in servers]
+            self._postgres = {name: _renewed(one, process, facts) for name, one in self._postgres.items()}
 
     def check(self) -> None:
         """Raise ServerError, with what it logged, if a server that the pool started has ended by itself."""

@@ -92,6 +92,7 @@ class Supervised:
             env={name: value for name, value in os.environ.items() if not name.startswith(("PYBENCH_", "PG"))},
         )
         self._said = b""
+        """What the keeper has printed since the latest start of the server."""
         self._logged_at_start = 0
         self._stopped = False
         running.add(self)
@@ -152,18 +153,15 @@ class Supervised:
             time.sleep(0.002)
 
     def start_again(self) -> None:
-        """Start it in its folder, after its end; `wait_until_ready` of its kind waits for it. Raises ServerError."""
+        """Start it in its folder, if it has ended; `wait_until_ready` of its kind waits for it. Raises ServerError."""
+        if self.is_running():
+            return
         assert self._keeper.stdin is not None
-        self.pid = 0
+        self.pid, self._said = 0, b""
         try:
             os.write(self._keeper.stdin.fileno(), keeper.START)
         except OSError:
             raise self._did_not_start("cannot be started again, because its keeper has ended") from None
-        deadline = time.monotonic() + START_S
-        while "exit" in self._words():
-            if time.monotonic() >= deadline or self._keeper.poll() is not None:
-                raise self._did_not_start("cannot be started again")
-            time.sleep(0.002)
 
     def log_tail(self, lines: int = 10) -> str:
         """The last lines that the server printed, without its password; empty when there are none.
@@ -246,7 +244,7 @@ class Supervised:
         return ServerError(f"{self.binary.path} {how}{said}", hint=f"{words}your own server will do: {option} URL")
 
     def _words(self) -> dict[str, str]:
-        """What the keeper has printed of the present server: `pid` and, once it ended by itself, `exit`."""
+        """What the keeper has printed since the latest start: `pid` and, once the server ended by itself, `exit`."""
         pipe = self._keeper.stdout
         assert pipe is not None
         while select.select([pipe], [], [], 0)[0]:
@@ -255,11 +253,7 @@ class Supervised:
                 break
             self._said += got
         lines = self._said.decode().split("\n")[:-1]
-        words: dict[str, str] = {}
-        for word, _, value in (line.partition(" ") for line in lines):
-            # A server that was started again is another process.
-            words = {word: value} if word == "pid" else {**words, word: value}
-        return words
+        return {word: value for word, _, value in (line.partition(" ") for line in lines)}
 
 
 def launched(launch: Callable[[], Server], ready: Callable[[Server], Ready]) -> tuple[Server, Ready]:
