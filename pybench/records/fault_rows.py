@@ -5,7 +5,7 @@ Promises: a figure that is not available is None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -122,12 +122,3 @@ def _longest_gap(grants: NDArray[np.int64], counts: NDArray[np.bool_]) -> int:
         run = run + 1 if empty else 0
         longest = max(longest, run)
     return longest
-
-
-def intervals_s(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, str]]:
-    """When each fault of these rows was really there, in seconds from the opening of the window, with its name."""
-    return [
-        (row["from_ns"] / 1e9, max(row["until_ns"], row["from_ns"]) / 1e9, str(row["name"]))
-        for row in rows
-        if row["from_ns"] is not None and row["until_ns"] is not None
-    ]
