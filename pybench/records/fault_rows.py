@@ -61,8 +61,8 @@ def fault_rows(carried: Sequence[Carried], opened_ns: int) -> list[dict[str, Any
     ]
 
 
-def fault_columns(faults: Faults, carried: Sequence[Carried], result: Outcome) -> dict[str, float | None]:
-    """The columns of a trial about its `faults`, as they were really carried out."""
+def fault_columns(carried: Sequence[Carried], result: Outcome) -> dict[str, float | None]:
+    """The columns of a trial about its faults, as they were really carried out."""
     columns: dict[str, float | None] = dict.fromkeys(FIGURES)
     if not carried:
         return columns
@@ -75,7 +75,7 @@ def fault_columns(faults: Faults, carried: Sequence[Carried], result: Outcome) -
             columns[f"acquire_{part}_{name}_us"] = None if quantile_ns is None else quantile_ns / 1e3
     columns["unavailable_ms"] = _unavailable_ms(carried, result)
     done = result.faults
-    if done is not None and any(fault.do == "crash" for fault in faults.faults):
+    if done is not None and any(one.fault.do == "crash" for one in carried):
         columns["orphans"] = done["orphans"]
         columns["time_to_free_ms"] = _longest_ms(done["time_to_free_ns"])
     if done is not None:

@@ -68,8 +68,7 @@ class Restart(Kill):
         if isinstance(self._server, Server) and self._keeps_data:
             self._save_and_end(self._server)
         else:
-            # SIGTERM ends a Redis, SIGINT a Postgres, with the sessions of its clients.
-            self._process.signal_first(signal.SIGTERM if isinstance(self._server, Server) else signal.SIGINT)
+            self._process.ask_to_end()
         self._process.await_end()
         if not self._keeps_data:
             _remove_data(self._process.folder)

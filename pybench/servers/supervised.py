@@ -81,6 +81,7 @@ class Supervised:
         self._secret = secret
         self._process: ProcessId | None = None
         self._folder = folder
+        self._ending = launch.endings[0]
         self._patience_s = keeper.PATIENCE_S * (1 + len(launch.endings)) + 3.0
         self._keeper = subprocess.Popen(
             launch.keeper_command(folder),
@@ -129,10 +130,10 @@ class Supervised:
                 with contextlib.suppress(psutil.Error):
                     one.send_signal(number)
 
-    def signal_first(self, number: signal.Signals) -> None:
-        """Send a signal to the first process of the server."""
+    def ask_to_end(self) -> None:
+        """Send the signal that ends it in good order; `await_end` waits for its end."""
         with contextlib.suppress(psutil.Error):
-            psutil.Process(self.pid).send_signal(number)
+            psutil.Process(self.pid).send_signal(self._ending)
 
     def kill(self) -> None:
         """End all its processes by SIGKILL. The folder stays, and `start_again` starts it there."""

@@ -298,8 +298,8 @@ def test_the_figures_of_a_trial_are_those_of_its_faults_as_they_were():
     )
     [row] = fault_rows(carried, 10 * S)
     assert (row["from_ns"], row["until_ns"], row["planned_from_ns"]) == (250 * MS, 900 * MS, S)
-    assert set(fault_columns(NO_FAULTS, [], result).values()) == {None}
-    columns = fault_columns(Faults.parse(f"{KILL}, crash client[0] at 1s"), carried, result)
+    assert set(fault_columns([], result).values()) == {None}
+    columns = fault_columns([*carried, Carried(Fault.parse("crash client[0] at 1s"))], result)
     assert columns["unavailable_ms"] == 200, "three empty steps came before the fault, and ended before it"
     assert (columns["grants_before_per_s"], columns["grants_during_per_s"], columns["grants_after_per_s"]) == (
         40,
@@ -308,4 +308,4 @@ def test_the_figures_of_a_trial_are_those_of_its_faults_as_they_were():
     )
     assert columns["acquire_p50_before_us"] == pytest.approx(200, rel=0.01)
     assert (columns["orphans"], columns["time_to_free_ms"], columns["time_to_know_ms"]) == (1, 9, None)
-    assert fault_columns(Faults.parse(KILL), carried, result)["orphans"] is None, "nobody crashed"
+    assert fault_columns(carried, result)["orphans"] is None, "nobody crashed"
