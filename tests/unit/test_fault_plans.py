@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.plans import planned, problems, refusal
 from support.trials import CAUGHT, ROWS, FakeResult, cell, record, totals
 
 from pybench.analysis import fault_promises
@@ -18,30 +19,13 @@ from pybench.matrix.conditions import say_condition
 from pybench.matrix.durations import MS, S
 from pybench.matrix.fault_kinds import KINDS, Does, Lasting, Target, kind_of
 from pybench.matrix.faults import EXAMPLE, NO_FAULTS, Fault, Faults, recorded_faults
-from pybench.notation import BadValue
 from pybench.planning import control, probes
-from pybench.planning.plan import Plan, make_plan, quickened
+from pybench.planning.plan import make_plan, quickened
 from pybench.planning.trial_spec import trial_spec
 from pybench.records.fault_rows import Carried, fault_columns, fault_rows
 from pybench.strategies import CATALOGUE, ServerKind, parse_strategy
 
 KILL = "kill redis[0] at 1s for 500ms"
-
-
-def refusal(value: object) -> str:
-    with pytest.raises(BadValue) as caught:
-        Faults.parse(value)
-    return f"{caught.value.message}; {caught.value.hint}"
-
-
-def problems(**options: object) -> str:
-    with pytest.raises(InputError) as caught:
-        matrix_from_options(**options)
-    return caught.value.message
-
-
-def planned(**options: object) -> Plan:
-    return make_plan(matrix_from_options(**options))
 
 
 def why_refused(**options: object) -> str:
@@ -117,7 +101,7 @@ def test_a_plan_is_in_the_order_of_time_and_one_text():
     ],
 )
 def test_a_wrong_fault_is_refused_with_what_to_type(value: object, message: str):
-    assert message in refusal(value)
+    assert message in refusal(Faults.parse, value)
 
 
 def test_the_line_of_a_wrong_fault_is_named(tmp_path):
