@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybench.matrix.fault_kinds import KINDS
+from pybench.matrix.fault_kinds import KINDS, PAUSED_CLIENT
 from pybench.notation import BadValue, shown
 from pybench.strategies import CATALOGUE
 
@@ -37,7 +37,13 @@ _FAULT: dict[str, Any] = {
                     "anyOf": [{"const": 0}, {"type": "string"}],
                     "description": "When it begins, from the opening of the window.",
                 },
-                "do": {"type": "string", "examples": list(KINDS)},
+                "do": {
+                    "type": "string",
+                    "examples": list(KINDS),
+                    "description": "\n".join(
+                        f"{do}: {kind.meaning}" for do, kind in (*KINDS.items(), ("pause client", PAUSED_CLIENT))
+                    ),
+                },
                 "target": {"type": "string", "examples": ["redis[0]", "postgres", "client[0]"]},
                 "for": {
                     "anyOf": [{"const": 0}, {"type": "string"}],

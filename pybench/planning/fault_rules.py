@@ -113,7 +113,7 @@ def _beyond(fault: Fault, window_ns: int) -> str | None:
     """Why the fault does not fit into a window of this length."""
     window = format_duration(window_ns)
     if fault.at_ns >= window_ns:
-        return f"the window of {window} is over by then; lengthen duration, or let it begin earlier"
+        return f"the window of {window} is over by then; lengthen duration, or let the fault begin earlier"
     if fault.until_ns is not None and fault.until_ns > window_ns:
         return f"the window of {window} ends before the fault does; lengthen duration, or shorten the fault"
     return None

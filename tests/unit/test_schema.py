@@ -18,6 +18,7 @@ from pybench.strategies import CATALOGUE
 
 EXAMPLES = sorted(Path("examples").glob("*.yaml"))
 SCHEMA = json_schema()
+FAULT = SCHEMA["$defs"]["Fixed"]["properties"]["faults"]["anyOf"][1]
 
 
 def accepts(node: dict[str, Any], value: object) -> bool:
@@ -105,6 +106,7 @@ def test_a_fault_as_a_mapping_fits_the_schema_with_all_its_arguments(do, kind):
     assert Faults.parse([fault])
     assert accepts(SCHEMA, {"fixed": {"strategy": "mutex", "faults": [fault]}})
     assert not accepts(SCHEMA, {"fixed": {"strategy": "mutex", "faults": [fault | {"fro": "1s"}]}})
+    assert kind.meaning in FAULT["properties"]["do"]["description"]
 
 
 def test_every_key_says_what_it_means():
