@@ -76,7 +76,7 @@ class Restart(Kill):
     def end(self) -> None:
         """See `Harm`."""
         super().end()
-        # A later kill would bring the data of today back.
+        # Otherwise a later kill would bring this data back.
         (self._process.folder / SNAPSHOT).unlink(missing_ok=True)
 
     def _save_and_end(self, server: Server) -> None:

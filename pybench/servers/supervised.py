@@ -144,14 +144,11 @@ class Supervised:
 
     def await_end(self, seconds: float = START_S) -> None:
         """Wait until it has ended by itself. Raises ServerError."""
-        deadline = time.monotonic() + seconds
-        while self.end() is None:
-            if time.monotonic() >= deadline:
-                raise ServerError(
-                    f"the server that pybench had started did not end within {format_seconds(seconds)}",
-                    hint="is this machine very busy? pybench doctor looks at it",
-                )
-            time.sleep(0.002)
+        if self._end_within(seconds) is None:
+            raise ServerError(
+                f"the server that pybench had started did not end within {format_seconds(seconds)}",
+                hint="is this machine very busy? pybench doctor looks at it",
+            )
 
     def start_again(self) -> None:
         """Start it in its folder, if it has ended; `wait_until_ready` of its kind waits for it. Raises ServerError."""
@@ -224,11 +221,16 @@ class Supervised:
 
     def await_success(self, seconds: float) -> None:
         """Wait for the successful end of a program that ends by itself. Raises ServerError with the end of its log."""
-        deadline = time.monotonic() + seconds
-        while (end := self.end()) is None and time.monotonic() < deadline:
-            time.sleep(0.005)
+        end = self._end_within(seconds)
         if self._words().get("exit") != "0":
             raise self._did_not_start(end or f"does not end within {format_seconds(seconds)}")
+
+    def _end_within(self, seconds: float) -> str | None:
+        """How it ended by itself within this time; None if it still runs."""
+        deadline = time.monotonic() + seconds
+        while (end := self.end()) is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        return end
 
     def _note_pid(self, pid: int) -> None:
         self.pid = pid
