@@ -63,13 +63,15 @@ class FaultThreads:
             task.thread.start()
 
     def stop(self) -> list[Carried]:
-        """End all faults, wait until all servers are healthy, and return what was done. Raises ServerError."""
+        """End all faults, wait until all servers and their replicas are healthy, and return what was done. Raises ServerError."""
         self._over.set()
         for task in self._tasks:
             task.thread.join()
         for task in self._tasks:
             if task.trouble is not None:
                 raise task.trouble
+        for task in self._tasks:
+            task.harm.settle()
         return [task.carried for task in self._tasks]
 
     def _run(self, task: _Task, trial: Running) -> None:

@@ -1,7 +1,7 @@
 """What a fault does to a server: how it begins, and how the server becomes healthy again.
 
-Promises: after `end` the server is healthy: it runs, and it replies. Only servers that the pool started are ended or
-stopped. Errors are ServerErrors.
+Promises: after `end` the server is healthy: it runs, and it replies. After `settle` its replicas follow it. Only
+servers that the pool started are ended or stopped. Errors are ServerErrors.
 Does not do: choosing the moments; see `running.faults`.
 """
 
@@ -39,6 +39,9 @@ class Harm(ABC):
     def end(self) -> None:  # noqa: B027 - nothing is to be undone after some faults
         """Make the server healthy again. Raises ServerError."""
 
+    def settle(self) -> None:  # noqa: B027 - most faults leave nothing to wait for
+        """Wait, after the last fault, until the server has its replicas again. Raises ServerError."""
+
 
 class Kill(Harm):
     """The server and all its processes end at once, without a word. What was only in its memory is lost."""
@@ -54,6 +57,10 @@ class Kill(Harm):
     def end(self) -> None:
         """See `Harm`."""
         self._pool.start_again(self._process)
+
+    def settle(self) -> None:
+        """See `Harm`."""
+        self._pool.await_replicas(self._process)
 
 
 class Restart(Kill):

@@ -90,6 +90,17 @@ def test_a_killed_redis_comes_back_empty_at_its_address(pool: ServerPool, redis:
     pool.check()
 
 
+def test_a_killed_primary_has_its_replicas_again(pool: ServerPool):
+    [primary] = pool.redis(REDIS, replicas=1)
+    kill = harm.Kill(pool, primary)
+    kill.begin()
+    kill.end()
+    kill.settle()
+    with primary.conversation() as conversation:
+        conversation.ask("SET", "held", "token")
+        assert conversation.ask("WAIT", "1", "100") == 1
+
+
 def test_a_server_that_did_not_end_is_left_as_it_is(pool: ServerPool, redis: Server):
     harm.Kill(pool, redis).end()
     assert (held(redis), now(pool, redis).pid) == (b"token", redis.pid)
