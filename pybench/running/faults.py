@@ -63,7 +63,7 @@ class FaultThreads:
             task.thread.start()
 
     def stop(self) -> list[Carried]:
-        """End all faults, wait until all servers and their replicas are healthy, and return what was done. Raises ServerError."""
+        """End all faults, wait for all servers and their replicas, and return what was done. Raises ServerError."""
         self._over.set()
         for task in self._tasks:
             task.thread.join()
