@@ -53,8 +53,7 @@ def badges(row: Mapping[Any, Any]) -> tuple[str, ...]:
 
 def servers_of(row: Mapping[Any, Any]) -> str:
     """Under what a verdict on `row` was found: `healthy servers`, or the faults, as in `under kill redis[0]`."""
-    names = recorded_faults(row.get("faults")).names
-    return f"under {' and '.join(names)}" if names else HEALTHY
+    return recorded_faults(row.get("faults")).under or HEALTHY
 
 
 def entry_of(row: Mapping[Any, Any]) -> tuple[Strategy, Arguments] | None:

@@ -40,19 +40,14 @@ COLUMNS = ("faults", "strategy", "args", "appendfsync", "ttl_ms")
 class Under:
     """What is promised in spite of the faults of a cell."""
 
-    names: tuple[str, ...] = ()
-    """The faults by name: `kill redis[0]`."""
+    text: str = ""
+    """The faults by name: `under kill redis[0]`; empty without faults."""
     exclusion: bool = True
     data: bool = True
     """Fences, the order of service, wake-ups, and what the work has written."""
     progress: bool = True
     forgetful: str = ""
     """The server that comes back without data on which the promise rests; empty without one."""
-
-    @property
-    def text(self) -> str:
-        """Such as `under kill redis[0]`; empty without faults."""
-        return f"under {' and '.join(self.names)}" if self.names else ""
 
 
 HEALTHY = Under()
@@ -72,7 +67,7 @@ def promises_under(faults: Faults, strategy: Strategy, arguments: Arguments, *, 
     ]
     within = [fault for fault in forgetting if lease_ms is None or (fault.for_ns or 0) < lease_ms * MS]
     return Under(
-        names=tuple(faults.names),
+        faults.under,
         exclusion=not within,
         data=not forgetting,
         progress=all(fault.kind.does is Does.NOTHING for fault in faults.faults),
@@ -100,7 +95,7 @@ def recorded(row: Mapping[str, Any]) -> Under:
     faults = recorded_faults(row.get("faults"))
     known = entry_of(row) if faults else None
     if known is None:
-        return Under(tuple(faults.names), progress=not faults) if faults else HEALTHY
+        return Under(faults.under, progress=False) if faults else HEALTHY
     appendfsync, ttl_ms = row.get("appendfsync"), row.get("ttl_ms")
     return promises_under(
         faults,

@@ -122,7 +122,7 @@ def judge(totals: Counts, terms: Terms, *, control_caught: bool) -> Judgement:
     broken = promise_broken(totals, terms)
     verdict, reason = _verdict(totals, terms, control_caught=control_caught)
     bound = bound_per_million(chances(totals, terms)) if verdict is Verdict.SAFE else None
-    if verdict in (Verdict.SAFE, Verdict.UNSAFE) and terms.under.names:
+    if verdict in (Verdict.SAFE, Verdict.UNSAFE) and terms.under.text:
         reason = f"{reason}, {terms.under.text}"
     return Judgement(verdict, reason, broken, bound)
 

@@ -225,7 +225,7 @@ def _stands_on(entries: Sequence[Entry]) -> list[str]:
         condition = [badge for badge in badges(row) if badge not in (servers, *EVIDENCE)]
         if limit or condition:
             # All retry policies of a lock have the same limits: one line names the lock.
-            of_servers = [other for other in rows.values() if servers_of(other) == servers]
+            of_servers = [other for (_, its_servers), other in rows.items() if its_servers == servers]
             which = lock if len(of_servers) == len({lock_name(other) for other in of_servers}) else lock_name(row)
             where = f"on {servers}" if servers == HEALTHY else servers
             lines[f"{which}: SAFE {where}{''.join(f', {one}' for one in condition)}; {limit}"] = None

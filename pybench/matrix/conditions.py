@@ -46,12 +46,9 @@ def say_condition(column: str, value: AxisValue) -> str:
             return f"{plural(value, 'key')} a grant"
         case "key_order", _:
             return f"keys in {value} order"
-        case "stages", str():
-            # Stages have commas of their own.
-            return "no stages" if value == NO_STAGES.text else f"stages ({value})"
-        case "faults", str():
-            # A plan of faults has commas of its own.
-            return "no faults" if value == NO_FAULTS.text else f"faults ({value})"
+        case "stages" | "faults", str():
+            # These values have commas of their own.
+            return f"no {column}" if value in (NO_STAGES.text, NO_FAULTS.text) else f"{column} ({value})"
         case "read_share", int() | float():
             return f"{format_percent(value)} readers" if value else "no readers"
     if axis is None:

@@ -60,6 +60,8 @@ class Parameter:
     """An argument of a kind of fault."""
 
     parse: Callable[[object], int | str]
+    schema: Mapping[str, Any]
+    """JSON Schema of its values."""
     text: Callable[[Any], str] = str
     default: int | str | None = None
     """None where a fault without it has no value for it."""
@@ -89,7 +91,27 @@ def _positive(value: object) -> int:
 
 _SERVERS = (Target.REDIS, Target.POSTGRES)
 _ALL = tuple(Target)
-_BY = Parameter(_positive, format_duration, needed=True)
+_COUNT = ["integer", "string"]
+_BY = Parameter(
+    _positive,
+    {"type": "string", "examples": ["20ms"], "description": "For delay and jitter."},
+    format_duration,
+    needed=True,
+)
+_BYTES_PER_S = Parameter(
+    lambda value: parse_count(value, highest=MOST_BYTES_PER_S),
+    {"type": _COUNT, "examples": [10_000], "description": "For throttle."},
+    needed=True,
+)
+_NTH = Parameter(
+    lambda value: parse_count(value, highest=1_000_000_000),
+    {"type": _COUNT, "examples": [3], "description": "For lose-reply: only this one; without it, each reply."},
+)
+_DATA = Parameter(
+    lambda value: parse_choice(value, ("keep", "lose")),
+    {"enum": ["keep", "lose"], "default": "keep", "description": "For restart."},
+    default="keep",
+)
 
 
 def _of_server(
@@ -119,7 +141,7 @@ KINDS: Mapping[str, Kind] = {
         "The server is shut down in good order, and started again: with its data, or without (`data=lose`).",
         Lasting.AT_ONCE,
         Does.ENDS,
-        data=Parameter(lambda value: parse_choice(value, ("keep", "lose")), default="keep"),
+        data=_DATA,
     ),
     "pause": _of_server(
         "The server is stopped (SIGSTOP), and goes on later (SIGCONT).", Lasting.TO_THE_END, Does.DISTURBS
@@ -129,17 +151,14 @@ KINDS: Mapping[str, Kind] = {
     "script-flush": _of_server("The server forgets all scripts.", Lasting.MOMENT, Does.NOTHING, (Target.REDIS,)),
     "delay": _of_links("Each round trip takes longer by the time `by`.", by=_BY),
     "jitter": _of_links("Each round trip takes longer by a random time of at most `by`.", by=_BY),
-    "throttle": _of_links(
-        "Each direction of a connection carries `bytes_per_s` at most.",
-        bytes_per_s=Parameter(lambda value: parse_count(value, highest=MOST_BYTES_PER_S), needed=True),
-    ),
+    "throttle": _of_links("Each direction of a connection carries `bytes_per_s` at most.", bytes_per_s=_BYTES_PER_S),
     "cut": _of_links("Connections are closed, and new ones are refused."),
     "blackhole": _of_links("Bytes of both sides are lost. Connections stay open."),
     "half-open": _of_links("Requests arrive, and replies are lost. Connections stay open."),
     "reset": _of_links("Connections are closed once.", Lasting.MOMENT),
     "lose-reply": _of_links(
         "The server executes the command, and its reply is lost with the connection: each reply, or the `nth` one.",
-        nth=Parameter(lambda value: parse_count(value, highest=1_000_000_000)),
+        nth=_NTH,
     ),
     "crash": _of_client("The client forgets its lock, and begins anew after `for`.", Lasting.AT_ONCE),
     "drop-renewals": _of_client("What the client sends to keep its lock is lost."),

@@ -143,6 +143,11 @@ class Faults:
         return list(dict.fromkeys(fault.name for fault in self.faults))
 
     @property
+    def under(self) -> str:
+        """For a verdict: `under kill redis[0] and crash client[0]`; empty without faults."""
+        return f"under {' and '.join(self.names)}" if self.faults else ""
+
+    @property
     def end_ns(self) -> int:
         """When the last fault with a known end is over, or the last one begins; 0 without faults."""
         return max((fault.until_ns or fault.at_ns for fault in self.faults), default=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pybench.matrix.fault_kinds import KINDS, PAUSED_CLIENT
 from pybench.notation import BadValue, shown
 from pybench.strategies import CATALOGUE
 
@@ -38,11 +39,17 @@ _FAULT: dict[str, Any] = {
                 },
                 "do": {
                     "type": "string",
-                    "examples": ["kill", "restart", "pause", "slow", "client-kill", "script-flush"],
+                    "examples": list(KINDS),
+                    "description": "\n".join(
+                        f"{do}: {kind.meaning}" for do, kind in (*KINDS.items(), ("pause client", PAUSED_CLIENT))
+                    ),
                 },
-                "target": {"type": "string", "examples": ["redis[0]", "postgres"]},
-                "for": {"type": "string", "description": "How long it lasts; without it, to the end of the trial."},
-                "data": {"enum": ["keep", "lose"], "default": "keep", "description": "For restart."},
+                "target": {"type": "string", "examples": ["redis[0]", "postgres", "client[0]"]},
+                "for": {
+                    "anyOf": [{"const": 0}, {"type": "string"}],
+                    "description": "How long it lasts; without it, most last to the end of the window.",
+                },
+                **{name: dict(one.schema) for kind in KINDS.values() for name, one in kind.parameters.items()},
             },
             "required": ["at", "do", "target"],
             "additionalProperties": False,

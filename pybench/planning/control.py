@@ -83,19 +83,11 @@ def client_cost_cell(cell: Cell, backend: str, kind: ServerKind) -> Cell:
     return replace(_plain(cell, backend, kind), id="client alone", strategy="none", concurrency=1, threads=1)
 
 
-def _plain(cell: Cell, backend: str, kind: ServerKind) -> Cell:
+def undisturbed(cell: Cell) -> Cell:
+    """`cell` with uniform keys in a closed loop without pauses, faults, stages, a search or an added round trip."""
     return replace(
         cell,
-        backend=backend,
-        appendfsync=cell.appendfsync if kind is ServerKind.REDIS else "none",
-        args=(),
-        keys=1,
         key_choice=KeyChoice("uniform"),
-        keys_per_grant=1,
-        key_order="random",
-        read_share=0.0,
-        nesting=1,
-        hold=_NOTHING,
         think=_NOTHING,
         rtt=NO_ROUND_TRIP,
         stages=NO_STAGES,
@@ -103,4 +95,19 @@ def _plain(cell: Cell, backend: str, kind: ServerKind) -> Cell:
         faults=NO_FAULTS,
         rate_per_s=None,
         after_lease="continue",
+    )
+
+
+def _plain(cell: Cell, backend: str, kind: ServerKind) -> Cell:
+    return replace(
+        undisturbed(cell),
+        backend=backend,
+        appendfsync=cell.appendfsync if kind is ServerKind.REDIS else "none",
+        args=(),
+        keys=1,
+        keys_per_grant=1,
+        key_order="random",
+        read_share=0.0,
+        nesting=1,
+        hold=_NOTHING,
     )

@@ -17,14 +17,20 @@ if TYPE_CHECKING:
 
     from pybench.core_specs import FaultSpec
     from pybench.matrix import Matrix
+    from pybench.matrix.backends import Backend
     from pybench.matrix.cells import Cell
     from pybench.matrix.faults import Fault
     from pybench.strategies import ServerKind
 
 
+def _backends_of_servers(cell: Cell, matrix: Matrix) -> list[Backend]:
+    """The backend of each server of `cell`, in the order in which its lock numbers them."""
+    return [matrix.backends[part.group.backend] for part in parts_of(cell) for _ in range(part.servers)]
+
+
 def kinds_of_servers(cell: Cell, matrix: Matrix) -> list[ServerKind]:
     """The kind of each server of `cell`, in the order in which its lock numbers them."""
-    return [matrix.backends[part.group.backend].kind for part in parts_of(cell) for _ in range(part.servers)]
+    return [backend.kind for backend in _backends_of_servers(cell, matrix)]
 
 
 def place_of(fault: Fault, kinds: Sequence[ServerKind]) -> int | None:
@@ -77,13 +83,13 @@ def why_no_faults(cell: Cell, matrix: Matrix) -> str | None:
         return None
     if cell.mode.is_search:
         return f"mode {cell.mode.kind} looks for the rate of healthy servers; drop faults, or use a rate"
-    kinds, window_ns = kinds_of_servers(cell, matrix), cell.window_ns(matrix.duration_ns)
-    given = [matrix.backends[part.group.backend].is_given for part in parts_of(cell) for _ in range(part.servers)]
+    backends, window_ns = _backends_of_servers(cell, matrix), cell.window_ns(matrix.duration_ns)
+    kinds = [backend.kind for backend in backends]
     for fault in cell.faults.faults:
         place = place_of(fault, kinds)
         if place is None and (missing := _missing(fault, cell, kinds)):
             return f"{fault.text}: {missing}"
-        if place is not None and given[place] and not fault.kind.by_core:
+        if place is not None and backends[place].is_given and not fault.kind.by_core:
             return f"{fault.text}: pybench harms only servers that it started; let pybench start them, or drop faults"
         if reason := _beyond(fault, window_ns):
             return f"{fault.text}: {reason}"
@@ -107,7 +113,7 @@ def _beyond(fault: Fault, window_ns: int) -> str | None:
     """Why the fault does not fit into a window of this length."""
     window = format_duration(window_ns)
     if fault.at_ns >= window_ns:
-        return f"the window of {window} is over by then; lengthen duration, or let it begin earlier"
+        return f"the window of {window} is over by then; lengthen duration, or let the fault begin earlier"
     if fault.until_ns is not None and fault.until_ns > window_ns:
         return f"the window of {window} ends before the fault does; lengthen duration, or shorten the fault"
     return None

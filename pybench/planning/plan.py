@@ -195,13 +195,11 @@ def quickened(matrix: Matrix) -> Matrix:
 
     Stages keep their values, and take 2 s together. Faults keep their times, so a window with faults is longer.
     """
-    faults_ns = end_of_faults_ns(matrix)
-    quick_ns = max(QUICK_DURATION_NS, faults_ns + QUICK_DURATION_NS if faults_ns else 0)
     return with_shorter_stages(matrix, QUICK_STAGES_NS).model_copy(
         update={
             "trials": min(matrix.trials, QUICK_TRIALS),
             "warmup": matrix.warmup.shortened_to(QUICK_WARMUP_NS, QUICK_STEADY_NS),
-            "duration_ns": min(matrix.duration_ns, quick_ns),
+            "duration_ns": min(matrix.duration_ns, end_of_faults_ns(matrix) + QUICK_DURATION_NS),
         }
     )
 

@@ -13,11 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.matrix.durations import MS
-from pybench.matrix.faults import NO_FAULTS
-from pybench.matrix.round_trips import NO_ROUND_TRIP
-from pybench.matrix.search_modes import MEASURE
-from pybench.matrix.stages import NO_STAGES
-from pybench.matrix.values import Distribution, KeyChoice
+from pybench.matrix.values import Distribution
 from pybench.planning import control
 from pybench.strategies import CATALOGUE, Judge, arguments_text
 
@@ -68,7 +64,7 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
     taken = max(cell.keys_per_grant for cell in cells)
     permits = CATALOGUE[first.strategy].permits(first.args)
     return replace(
-        first,
+        control.undisturbed(first),
         id=f"probe of {first.strategy}"
         + (f"({arguments_text(first.args)})" if first.args else "")
         + f" on {first.backend}",
@@ -78,18 +74,10 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
         # takes just a part of its set: where all sets are the same, the part excludes as well as the whole.
         keys=1 if taken == 1 else taken + 1,
         keys_per_grant=taken,
-        key_choice=KeyChoice("uniform"),
         read_share=min(max(cell.read_share for cell in cells), MOST_READERS),
         nesting=max(cell.nesting for cell in cells),
         hold=Distribution("fixed", (control.HOLD_NS,)),
-        think=Distribution("fixed", (0,)),
-        rtt=NO_ROUND_TRIP,
-        stages=NO_STAGES,
-        mode=MEASURE,
-        faults=NO_FAULTS,
         ttl_ms=max(LEAST_TTL_MS, *(cell.ttl_ms for cell in cells)),
-        rate_per_s=None,
-        after_lease="continue",
     )
 
 

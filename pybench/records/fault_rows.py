@@ -5,7 +5,7 @@ Promises: a figure that is not available is None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +61,8 @@ def fault_rows(carried: Sequence[Carried], opened_ns: int) -> list[dict[str, Any
     ]
 
 
-def fault_columns(faults: Faults, carried: Sequence[Carried], result: Outcome) -> dict[str, float | None]:
-    """The columns of a trial about its `faults`, as they were really carried out."""
+def fault_columns(carried: Sequence[Carried], result: Outcome) -> dict[str, float | None]:
+    """The columns of a trial about its faults, as they were really carried out."""
     columns: dict[str, float | None] = dict.fromkeys(FIGURES)
     if not carried:
         return columns
@@ -75,7 +75,7 @@ def fault_columns(faults: Faults, carried: Sequence[Carried], result: Outcome) -
             columns[f"acquire_{part}_{name}_us"] = None if quantile_ns is None else quantile_ns / 1e3
     columns["unavailable_ms"] = _unavailable_ms(carried, result)
     done = result.faults
-    if done is not None and any(fault.do == "crash" for fault in faults.faults):
+    if done is not None and any(one.fault.do == "crash" for one in carried):
         columns["orphans"] = done["orphans"]
         columns["time_to_free_ms"] = _longest_ms(done["time_to_free_ns"])
     if done is not None:
@@ -122,12 +122,3 @@ def _longest_gap(grants: NDArray[np.int64], counts: NDArray[np.bool_]) -> int:
         run = run + 1 if empty else 0
         longest = max(longest, run)
     return longest
-
-
-def intervals_s(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, str]]:
-    """When each fault of these rows was really there, in seconds from the opening of the window, with its name."""
-    return [
-        (row["from_ns"] / 1e9, max(row["until_ns"], row["from_ns"]) / 1e9, str(row["name"]))
-        for row in rows
-        if row["from_ns"] is not None and row["until_ns"] is not None
-    ]

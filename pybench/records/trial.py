@@ -137,7 +137,7 @@ def trial_record(
         **(served_columns(cell, result) | use_columns(cell, strategy, totals, round_trip_us)),
         **_counts(cell, strategy, result, totals),
         **(left | woken | effects | {"shares_core": shares_core}),
-        **fault_columns(cell.faults, carried, result),
+        **fault_columns(carried, result),
         "violations": verdicts.violations(counts, terms),
         "first_finding": result.finding,
     }

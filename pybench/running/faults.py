@@ -48,6 +48,8 @@ class FaultThreads:
     def __init__(self, cell: Cell, matrix: Matrix, sides: Sequence[Side], pool: ServerPool) -> None:
         kinds = kinds_of_servers(cell, matrix)
         self._over = threading.Event()
+        self._looking = threading.Lock()
+        self._opened_ns: int | None = None
         self._tasks: list[_Task] = []
         for fault in (one for one in cell.faults.faults if not one.kind.by_core):
             place = place_of(fault, kinds)
@@ -61,13 +63,15 @@ class FaultThreads:
             task.thread.start()
 
     def stop(self) -> list[Carried]:
-        """End all faults, wait until all servers are healthy, and return what was done. Raises ServerError."""
+        """End all faults, wait for all servers and their replicas, and return what was done. Raises ServerError."""
         self._over.set()
         for task in self._tasks:
             task.thread.join()
         for task in self._tasks:
             if task.trouble is not None:
                 raise task.trouble
+        for task in self._tasks:
+            task.harm.settle()
         return [task.carried for task in self._tasks]
 
     def _run(self, task: _Task, trial: Running) -> None:
@@ -87,15 +91,17 @@ class FaultThreads:
         carried.until_ns = time.monotonic_ns()
 
     def _opening(self, trial: Running) -> int | None:
-        """When the window opened; None where the trial ended before."""
-        while not self._over.is_set():
-            progress = trial.progress()
-            if progress.phase == "measuring":
-                return time.monotonic_ns() - progress.elapsed_ns
-            if progress.phase in ("draining", "done"):
-                return None
-            self._over.wait(LOOK_S)
-        return None
+        """When the window opened; None where the trial ended before. One thread looks, and the others wait for it."""
+        with self._looking:
+            while self._opened_ns is None and not self._over.is_set():
+                progress = trial.progress()
+                if progress.phase == "measuring":
+                    self._opened_ns = time.monotonic_ns() - progress.elapsed_ns
+                elif progress.phase in ("draining", "done"):
+                    break
+                else:
+                    self._over.wait(LOOK_S)
+            return self._opened_ns
 
     def _waits(self, until_ns: int) -> bool:
         """Wait until then; whether the trial was over before."""
@@ -115,14 +121,6 @@ def _trouble_of(act: Callable[[], None]) -> ServerError | None:
 
 def _harm(fault: Fault, side: Side, pool: ServerPool) -> harm.Harm:
     server = side.server
-    assert fault.for_ns is not None or fault.do in ("kill", "pause"), "only these may last to the end"
-    on_redis: dict[str, Callable[[Server], harm.Harm]] = {
-        "slow": lambda redis: harm.Slow(redis, (fault.for_ns or 0) / S),
-        "script-flush": harm.ScriptFlush,
-    }
-    if fault.do in on_redis:
-        assert isinstance(server, Server), "the notation refuses these faults for a Postgres"
-        return on_redis[fault.do](server)
     match fault.do:
         case "kill":
             return harm.Kill(pool, server)
@@ -132,4 +130,8 @@ def _harm(fault: Fault, side: Side, pool: ServerPool) -> harm.Harm:
             return harm.Pause(pool, server)
         case "client-kill":
             return harm.ClientKill(server, side.client_names)
-    raise AssertionError(f"{fault.do} is a kind of fault")
+        case "slow" if isinstance(server, Server) and fault.for_ns is not None:
+            return harm.Slow(server, fault.for_ns / S)
+        case "script-flush" if isinstance(server, Server):
+            return harm.ScriptFlush(server)
+    raise AssertionError(f"the notation refuses {fault.text}")

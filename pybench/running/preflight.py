@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 
 from pybench.errors import ServerError
 from pybench.matrix.durations import MS
-from pybench.matrix.faults import NO_FAULTS
 from pybench.matrix.places import parts_of_place
-from pybench.matrix.round_trips import NO_ROUND_TRIP
-from pybench.matrix.search_modes import MEASURE
-from pybench.matrix.stages import NO_STAGES
-from pybench.matrix.values import Distribution, KeyChoice
+from pybench.matrix.values import Distribution
+from pybench.planning import control
 from pybench.planning.probes import locks_of
 from pybench.strategies import CATALOGUE, arguments_text
 
@@ -92,23 +89,15 @@ def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:
     renews = strategy.extends_lease and strategy.argument("renew", cell.args) != "off"
     arguments = f"({arguments_text(cell.args)})" if cell.args else ""
     use = replace(
-        cell,
+        control.undisturbed(cell),
         id=f"first use of {cell.strategy}{arguments} on {cell.backend}",
         concurrency=CLIENTS,
         threads=1,
         keys=taken,
         keys_per_grant=taken,
-        key_choice=KeyChoice("uniform"),
         read_share=0.5 if any(member.read_share for member in members) else 0.0,
         nesting=max(member.nesting for member in members),
         hold=Distribution("fixed", (RENEWED_HOLD_NS if renews else HOLD_NS,)),
-        think=Distribution("fixed", (0,)),
-        rtt=NO_ROUND_TRIP,
-        stages=NO_STAGES,
-        mode=MEASURE,
-        faults=NO_FAULTS,
         ttl_ms=RENEWED_TTL_MS if renews else cell.ttl_ms,
-        rate_per_s=None,
-        after_lease="continue",
     )
     return use, RENEWED_USE_NS if renews else USE_NS

@@ -217,7 +217,6 @@ class PostgresSide:
         from pybench.servers import postgres
 
         self.ends = ends
-
         self._postgres = postgres
         self.server = server
         self.cell = cell

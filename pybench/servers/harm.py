@@ -1,7 +1,7 @@
 """What a fault does to a server: how it begins, and how the server becomes healthy again.
 
-Promises: after `end` the server is healthy: it runs, and it replies. Only servers that the pool started are ended or
-stopped. Errors are ServerErrors.
+Promises: after `end` the server is healthy: it runs, and it replies. After `settle` its replicas follow it. Only
+servers that the pool started are ended or stopped. Errors are ServerErrors.
 Does not do: choosing the moments; see `running.faults`.
 """
 
@@ -28,11 +28,6 @@ _BUSY = "local over = os.clock() + tonumber(ARGV[1]) while os.clock() < over do 
 SNAPSHOT, APPENDED = "dump.rdb", "appendonlydir"
 """Where a Redis server keeps its data, in its folder."""
 
-_TERMINATE = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE starts_with(application_name, %s) "
-    "AND pid <> pg_backend_pid()"
-)
-
 
 class Harm(ABC):
     """One fault of one server."""
@@ -43,6 +38,9 @@ class Harm(ABC):
 
     def end(self) -> None:  # noqa: B027 - nothing is to be undone after some faults
         """Make the server healthy again. Raises ServerError."""
+
+    def settle(self) -> None:  # noqa: B027 - most faults leave nothing to wait for
+        """Wait, after the last fault, until the server has its replicas again. Raises ServerError."""
 
 
 class Kill(Harm):
@@ -58,8 +56,11 @@ class Kill(Harm):
 
     def end(self) -> None:
         """See `Harm`."""
-        self._process.start_again()
-        self._pool.started_again(self._process)
+        self._pool.start_again(self._process)
+
+    def settle(self) -> None:
+        """See `Harm`."""
+        self._pool.await_replicas(self._process)
 
 
 class Restart(Kill):
@@ -74,8 +75,7 @@ class Restart(Kill):
         if isinstance(self._server, Server) and self._keeps_data:
             self._save_and_end(self._server)
         else:
-            # SIGTERM ends a Redis, SIGINT a Postgres, with the sessions of its clients.
-            self._process.signal_first(signal.SIGTERM if isinstance(self._server, Server) else signal.SIGINT)
+            self._process.ask_to_end()
         self._process.await_end()
         if not self._keeps_data:
             _remove_data(self._process.folder)
@@ -83,7 +83,7 @@ class Restart(Kill):
     def end(self) -> None:
         """See `Harm`."""
         super().end()
-        # A later kill would bring the data of today back.
+        # Otherwise a later kill would bring this data back.
         (self._process.folder / SNAPSHOT).unlink(missing_ok=True)
 
     def _save_and_end(self, server: Server) -> None:
@@ -149,8 +149,11 @@ class ClientKill(Harm):
         if isinstance(self._server, Server):
             self._close(self._server)
             return
+        # Imported here, because psycopg takes 0.1 s to load.
+        from pybench.servers import postgres
+
         with self._server.session() as session:
-            session.execute(_TERMINATE.encode(), [self._client_names])
+            postgres.end_sessions(session, self._client_names)
 
     def _close(self, server: Server) -> None:
         with server.conversation() as conversation:

@@ -1,11 +1,13 @@
 """The servers of one run: each is started or probed once, and all are ended together.
 
 Promises: leaving the `with` block ends every server that the pool started, and touches no other.
-Not for use by several threads.
+Not for use by several threads, but for `start_again`.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -18,6 +20,7 @@ from pybench.numbers import format_seconds
 from pybench.servers.answered import GIVEN
 from pybench.servers.redis import binaries, supervisor
 from pybench.servers.redis.config import AppendFsync
+from pybench.servers.redis.conversation import Conversation, fields
 from pybench.servers.redis.endpoint import Endpoint
 from pybench.servers.redis.probe import probe
 from pybench.servers.redis.server import Server
@@ -65,6 +68,7 @@ class ServerPool:
         self._servers: dict[tuple[str, AppendFsync, int], list[Server]] = {}
         self._postgres: dict[str, PostgresServer] = {}
         self._supervised: list[StartedServer] = []
+        self._renewing = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -115,15 +119,23 @@ class ServerPool:
         """The process of a server that the pool started."""
         return next(one for one in self._supervised if one.endpoint == server.endpoint)
 
-    def started_again(self, process: StartedServer) -> None:
-        """Wait until `process`, which has been started again, is ready, and renew what is known of it.
+    def start_again(self, process: StartedServer) -> None:
+        """Start `process` if it has ended, wait until it is ready, and renew what is known of it. Raises ServerError.
 
-        Raises ServerError.
+        Several threads may call it, each for another process. `await_replicas` waits for the replicas of a primary.
         """
+        process.start_again()
         facts = process.wait_until_ready()
-        for servers in self._servers.values():
-            servers[:] = [_renewed(one, process, facts) for one in servers]
-        self._postgres = {name: _renewed(one, process, facts) for name, one in self._postgres.items()}
+        with self._renewing:
+            for servers in self._servers.values():
+                servers[:] = [_renewed(one, process, facts) for one in servers]
+            self._postgres = {name: _renewed(one, process, facts) for name, one in self._postgres.items()}
+
+    def await_replicas(self, process: StartedServer) -> None:
+        """Wait until `process`, if it is a primary, counts all its replicas. Raises ServerError."""
+        for server in (one for servers in self._servers.values() for one in servers):
+            if server.endpoint == process.endpoint:
+                _await_replicas(server)
 
     def check(self) -> None:
         """Raise ServerError, with what it logged, if a server that the pool started has ended by itself."""
@@ -154,8 +166,7 @@ class ServerPool:
         self._supervised.append(supervised)
         followers = tuple(self._follow(supervised, appendfsync) for _ in range(replicas))
         server = Server(supervised.endpoint, facts, binary.source, supervised.pid, followers)
-        if replicas:
-            _await_replicas(server)
+        _await_replicas(server)
         return server
 
     def _follow(self, primary: SupervisedServer, appendfsync: AppendFsync) -> Server:
@@ -192,9 +203,15 @@ def _renewed(server: AnyKind, process: StartedServer, facts: object) -> AnyKind:
 
 
 def _await_replicas(primary: Server) -> None:
-    """Wait until it counts all its replicas, each from its first message on: up to 1 s after the link is up."""
+    """Wait until `primary` counts all its replicas: each from its first message on, up to 1 s after the link is up."""
     wanted = len(primary.replicas)
-    with primary.conversation(seconds=REPLICAS_S + 1) as conversation:
+    if not wanted:
+        return
+    deadline = time.monotonic() + REPLICAS_S
+    with primary.conversation(seconds=2 * REPLICAS_S + 1) as conversation:
+        # Without a link, a write has no place in the stream of replication that WAIT could wait for.
+        while _linked(conversation) < wanted and time.monotonic() < deadline:
+            time.sleep(0.02)
         # WAIT waits only for writes of its own connection.
         conversation.ask("SET", "pybench:replicas", "1")
         conversation.ask("DEL", "pybench:replicas")
@@ -205,3 +222,8 @@ def _await_replicas(primary: Server) -> None:
             f"{format_seconds(REPLICAS_S)}",
             hint="is this machine very busy? pybench doctor looks at it",
         )
+
+
+def _linked(primary: Conversation) -> int:
+    """How many replicas have a connection to the primary."""
+    return int(fields(primary.ask("INFO", "replication"))["connected_slaves"])

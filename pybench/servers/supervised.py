@@ -81,6 +81,7 @@ class Supervised:
         self._secret = secret
         self._process: ProcessId | None = None
         self._folder = folder
+        self._ending = launch.endings[0]
         self._patience_s = keeper.PATIENCE_S * (1 + len(launch.endings)) + 3.0
         self._keeper = subprocess.Popen(
             launch.keeper_command(folder),
@@ -92,6 +93,7 @@ class Supervised:
             env={name: value for name, value in os.environ.items() if not name.startswith(("PYBENCH_", "PG"))},
         )
         self._said = b""
+        """What the keeper has printed since the latest start of the server."""
         self._logged_at_start = 0
         self._stopped = False
         running.add(self)
@@ -128,10 +130,10 @@ class Supervised:
                 with contextlib.suppress(psutil.Error):
                     one.send_signal(number)
 
-    def signal_first(self, number: signal.Signals) -> None:
-        """Send a signal to the first process of the server."""
+    def ask_to_end(self) -> None:
+        """Send the signal that ends it in good order; `await_end` waits for its end."""
         with contextlib.suppress(psutil.Error):
-            psutil.Process(self.pid).send_signal(number)
+            psutil.Process(self.pid).send_signal(self._ending)
 
     def kill(self) -> None:
         """End all its processes by SIGKILL. The folder stays, and `start_again` starts it there."""
@@ -142,28 +144,22 @@ class Supervised:
 
     def await_end(self, seconds: float = START_S) -> None:
         """Wait until it has ended by itself. Raises ServerError."""
-        deadline = time.monotonic() + seconds
-        while self.end() is None:
-            if time.monotonic() >= deadline:
-                raise ServerError(
-                    f"the server that pybench had started did not end within {format_seconds(seconds)}",
-                    hint="is this machine very busy? pybench doctor looks at it",
-                )
-            time.sleep(0.002)
+        if self._end_within(seconds) is None:
+            raise ServerError(
+                f"the server that pybench had started did not end within {format_seconds(seconds)}",
+                hint="is this machine very busy? pybench doctor looks at it",
+            )
 
     def start_again(self) -> None:
-        """Start it in its folder, after its end; `wait_until_ready` of its kind waits for it. Raises ServerError."""
+        """Start it in its folder, if it has ended; `wait_until_ready` of its kind waits for it. Raises ServerError."""
+        if self.is_running():
+            return
         assert self._keeper.stdin is not None
-        self.pid = 0
+        self.pid, self._said = 0, b""
         try:
             os.write(self._keeper.stdin.fileno(), keeper.START)
         except OSError:
             raise self._did_not_start("cannot be started again, because its keeper has ended") from None
-        deadline = time.monotonic() + START_S
-        while "exit" in self._words():
-            if time.monotonic() >= deadline or self._keeper.poll() is not None:
-                raise self._did_not_start("cannot be started again")
-            time.sleep(0.002)
 
     def log_tail(self, lines: int = 10) -> str:
         """The last lines that the server printed, without its password; empty when there are none.
@@ -225,11 +221,16 @@ class Supervised:
 
     def await_success(self, seconds: float) -> None:
         """Wait for the successful end of a program that ends by itself. Raises ServerError with the end of its log."""
-        deadline = time.monotonic() + seconds
-        while (end := self.end()) is None and time.monotonic() < deadline:
-            time.sleep(0.005)
+        end = self._end_within(seconds)
         if self._words().get("exit") != "0":
             raise self._did_not_start(end or f"does not end within {format_seconds(seconds)}")
+
+    def _end_within(self, seconds: float) -> str | None:
+        """How it ended by itself within this time; None if it still runs."""
+        deadline = time.monotonic() + seconds
+        while (end := self.end()) is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        return end
 
     def _note_pid(self, pid: int) -> None:
         self.pid = pid
@@ -246,7 +247,7 @@ class Supervised:
         return ServerError(f"{self.binary.path} {how}{said}", hint=f"{words}your own server will do: {option} URL")
 
     def _words(self) -> dict[str, str]:
-        """What the keeper has printed of the present server: `pid` and, once it ended by itself, `exit`."""
+        """What the keeper has printed since the latest start: `pid` and, once the server ended by itself, `exit`."""
         pipe = self._keeper.stdout
         assert pipe is not None
         while select.select([pipe], [], [], 0)[0]:
@@ -255,11 +256,7 @@ class Supervised:
                 break
             self._said += got
         lines = self._said.decode().split("\n")[:-1]
-        words: dict[str, str] = {}
-        for word, _, value in (line.partition(" ") for line in lines):
-            # A server that was started again is another process.
-            words = {word: value} if word == "pid" else {**words, word: value}
-        return words
+        return {word: value for word, _, value in (line.partition(" ") for line in lines)}
 
 
 def launched(launch: Callable[[], Server], ready: Callable[[Server], Ready]) -> tuple[Server, Ready]:

@@ -90,6 +90,22 @@ def test_a_killed_redis_comes_back_empty_at_its_address(pool: ServerPool, redis:
     pool.check()
 
 
+def test_a_killed_primary_has_its_replicas_again(pool: ServerPool):
+    [primary] = pool.redis(REDIS, replicas=1)
+    kill = harm.Kill(pool, primary)
+    kill.begin()
+    kill.end()
+    kill.settle()
+    with primary.conversation() as conversation:
+        conversation.ask("SET", "held", "token")
+        assert conversation.ask("WAIT", "1", "100") == 1
+
+
+def test_a_server_that_did_not_end_is_left_as_it_is(pool: ServerPool, redis: Server):
+    harm.Kill(pool, redis).end()
+    assert (held(redis), now(pool, redis).pid) == (b"token", redis.pid)
+
+
 @pytest.mark.parametrize("keeps_data", [True, False])
 def test_a_restarted_redis_keeps_its_data_only_where_it_shall(pool: ServerPool, redis: Server, keeps_data: bool):
     restart = harm.Restart(pool, redis, keeps_data=keeps_data)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.plans import planned, problems, refusal
 from support.trials import CAUGHT, ROWS, FakeResult, cell, record, totals
 
 from pybench.analysis import fault_promises
@@ -18,30 +19,13 @@ from pybench.matrix.conditions import say_condition
 from pybench.matrix.durations import MS, S
 from pybench.matrix.fault_kinds import KINDS, Does, Lasting, Target, kind_of
 from pybench.matrix.faults import EXAMPLE, NO_FAULTS, Fault, Faults, recorded_faults
-from pybench.notation import BadValue
 from pybench.planning import control, probes
-from pybench.planning.plan import Plan, make_plan, quickened
+from pybench.planning.plan import make_plan, quickened
 from pybench.planning.trial_spec import trial_spec
 from pybench.records.fault_rows import Carried, fault_columns, fault_rows
 from pybench.strategies import CATALOGUE, ServerKind, parse_strategy
 
 KILL = "kill redis[0] at 1s for 500ms"
-
-
-def refusal(value: object) -> str:
-    with pytest.raises(BadValue) as caught:
-        Faults.parse(value)
-    return f"{caught.value.message}; {caught.value.hint}"
-
-
-def problems(**options: object) -> str:
-    with pytest.raises(InputError) as caught:
-        matrix_from_options(**options)
-    return caught.value.message
-
-
-def planned(**options: object) -> Plan:
-    return make_plan(matrix_from_options(**options))
 
 
 def why_refused(**options: object) -> str:
@@ -117,7 +101,7 @@ def test_a_plan_is_in_the_order_of_time_and_one_text():
     ],
 )
 def test_a_wrong_fault_is_refused_with_what_to_type(value: object, message: str):
-    assert message in refusal(value)
+    assert message in refusal(Faults.parse, value)
 
 
 def test_the_line_of_a_wrong_fault_is_named(tmp_path):
@@ -298,8 +282,8 @@ def test_the_figures_of_a_trial_are_those_of_its_faults_as_they_were():
     )
     [row] = fault_rows(carried, 10 * S)
     assert (row["from_ns"], row["until_ns"], row["planned_from_ns"]) == (250 * MS, 900 * MS, S)
-    assert set(fault_columns(NO_FAULTS, [], result).values()) == {None}
-    columns = fault_columns(Faults.parse(f"{KILL}, crash client[0] at 1s"), carried, result)
+    assert set(fault_columns([], result).values()) == {None}
+    columns = fault_columns([*carried, Carried(Fault.parse("crash client[0] at 1s"))], result)
     assert columns["unavailable_ms"] == 200, "three empty steps came before the fault, and ended before it"
     assert (columns["grants_before_per_s"], columns["grants_during_per_s"], columns["grants_after_per_s"]) == (
         40,
@@ -308,4 +292,4 @@ def test_the_figures_of_a_trial_are_those_of_its_faults_as_they_were():
     )
     assert columns["acquire_p50_before_us"] == pytest.approx(200, rel=0.01)
     assert (columns["orphans"], columns["time_to_free_ms"], columns["time_to_know_ms"]) == (1, 9, None)
-    assert fault_columns(Faults.parse(KILL), carried, result)["orphans"] is None, "nobody crashed"
+    assert fault_columns(carried, result)["orphans"] is None, "nobody crashed"

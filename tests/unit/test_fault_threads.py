@@ -19,7 +19,7 @@ class Sick(harm.Harm):
 
     def __init__(self, at: str) -> None:
         self.at = at
-        self.ended = False
+        self.ended = self.settled = False
 
     def begin(self) -> None:
         if self.at == "begin":
@@ -29,6 +29,9 @@ class Sick(harm.Harm):
         self.ended = True
         if self.at == "end":
             raise OSError(errno.ENOSPC, "No space left on device")
+
+    def settle(self) -> None:
+        self.settled = self.ended
 
 
 class Open:
@@ -60,6 +63,7 @@ def test_a_fault_that_does_not_begin_is_recorded_and_its_server_made_healthy(mon
     assert carried.error is not None
     assert "No such process" in carried.error
     assert sick.ended
+    assert sick.settled
 
 
 def test_a_server_that_does_not_get_healthy_again_is_told(monkeypatch):

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from support.plans import planned
 from support.trials import cell
 
-from pybench.matrix import matrix_from_options
 from pybench.matrix.values import Distribution
 from pybench.planning.forecast import expected_per_s
-from pybench.planning.plan import Plan, make_plan
 from pybench.planning.unlike_servers import transport_of
-
-
-def planned(**options: object) -> Plan:
-    return make_plan(matrix_from_options(**options))
 
 
 def per_s(strategy: str = "mutex", **fields: object) -> float:

@@ -6,22 +6,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.plans import planned
 
 from pybench.errors import InputError
 from pybench.matrix import expand, load_matrix, matrix_from_mapping, matrix_from_options
 from pybench.planning.impossible import skew_margin_ns
 from pybench.planning.limits import Limits
-from pybench.planning.plan import Plan, block_order, make_plan, quickened
+from pybench.planning.plan import block_order, make_plan, quickened
 
 
 def reasons(limits: Limits | None = None, **options: object) -> dict[str, str]:
     """Cell -> why it is refused."""
     plan = make_plan(matrix_from_options(**options), limits or Limits())
     return {refused.cell.id: refused.reason for refused in plan.refused}
-
-
-def planned(**options: object) -> Plan:
-    return make_plan(matrix_from_options(**options))
 
 
 def test_a_hold_that_reaches_the_lease_is_refused_and_one_below_it_is_not():

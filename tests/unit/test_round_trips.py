@@ -7,6 +7,7 @@ import contextlib
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.plans import planned, refusal
 from support.trials import cell, record
 
 from pybench.errors import InputError
@@ -18,7 +19,6 @@ from pybench.matrix.values import Distribution
 from pybench.notation import BadValue
 from pybench.planning import control, probes
 from pybench.planning.network import added_ns
-from pybench.planning.plan import Plan, make_plan
 from pybench.planning.trial_spec import trial_spec
 from pybench.strategies import ServerKind
 
@@ -34,18 +34,8 @@ distributions = st.one_of(
 round_trips = st.lists(distributions, min_size=1, max_size=MOST_SERVERS).map(lambda times: RoundTrip(tuple(times)))
 
 
-def planned(**options: object) -> Plan:
-    return make_plan(matrix_from_options(**options))
-
-
 def reasons(**options: object) -> list[str]:
     return [refused.reason for refused in planned(**options).refused]
-
-
-def refusal(value: object) -> str:
-    with pytest.raises(BadValue) as caught:
-        RoundTrip.parse(value)
-    return f"{caught.value.message}; {caught.value.hint}"
 
 
 @given(round_trips)
@@ -99,7 +89,7 @@ def test_a_value_is_one_element_of_a_list_and_one_value_of_an_option(value):
     ],
 )
 def test_what_is_no_round_trip_time_is_refused_with_what_to_write(value, told):
-    assert refusal(value) == told
+    assert refusal(RoundTrip.parse, value) == told
 
 
 def test_a_list_of_servers_in_a_matrix_is_refused_where_it_stands(tmp_path):

@@ -9,6 +9,8 @@ import pytest
 
 from pybench.matrix import INIT_TEXT, json_schema, read_text
 from pybench.matrix.cells import AXES
+from pybench.matrix.fault_kinds import KINDS, PAUSED_CLIENT, Lasting
+from pybench.matrix.faults import Faults
 from pybench.matrix.models import Matrix
 from pybench.matrix.reader import Document
 from pybench.matrix.template import SCHEMA_FILE
@@ -16,6 +18,7 @@ from pybench.strategies import CATALOGUE
 
 EXAMPLES = sorted(Path("examples").glob("*.yaml"))
 SCHEMA = json_schema()
+FAULT = SCHEMA["$defs"]["Fixed"]["properties"]["faults"]["anyOf"][1]
 
 
 def accepts(node: dict[str, Any], value: object) -> bool:
@@ -92,6 +95,18 @@ def test_the_schema_beside_the_examples_is_the_present_one():
 )
 def test_the_schema_refuses_what_the_loader_refuses(mapping):
     assert not accepts(SCHEMA, mapping)
+
+
+@pytest.mark.parametrize(("do", "kind"), [*KINDS.items(), ("pause", PAUSED_CLIENT)])
+def test_a_fault_as_a_mapping_fits_the_schema_with_all_its_arguments(do, kind):
+    values = {"by": "20ms", "bytes_per_s": 10_000, "nth": 3, "data": "lose"}
+    length = {} if kind.lasting is Lasting.MOMENT else {"for": "1s"}
+    arguments = {name: values[name] for name in kind.parameters}
+    fault = {"at": 0, "do": do, "target": f"{kind.targets[0].value}[0]", **length, **arguments}
+    assert Faults.parse([fault])
+    assert accepts(SCHEMA, {"fixed": {"strategy": "mutex", "faults": [fault]}})
+    assert not accepts(SCHEMA, {"fixed": {"strategy": "mutex", "faults": [fault | {"fro": "1s"}]}})
+    assert kind.meaning in FAULT["properties"]["do"]["description"]
 
 
 def test_every_key_says_what_it_means():

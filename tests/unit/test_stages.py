@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.plans import planned, problems, refusal
 from support.trials import SECOND, FakeResult, cell, record, totals
 
 from pybench.analysis.acting_settings import acting_settings, gaps_are_longer
@@ -23,7 +24,7 @@ from pybench.notation import BadValue
 from pybench.planning import control, probes
 from pybench.planning.ending import ending_s
 from pybench.planning.forecast import expected_per_s
-from pybench.planning.plan import QUICK_STAGES_NS, TRIAL_OVERHEAD_NS, Plan, make_plan, quickened
+from pybench.planning.plan import QUICK_STAGES_NS, TRIAL_OVERHEAD_NS, make_plan, quickened
 from pybench.planning.trial_spec import trial_spec
 from pybench.running.runner import slots_of
 from pybench.strategies import ServerKind
@@ -43,22 +44,6 @@ def stages_of(values: st.SearchStrategy[float], *, is_open: bool) -> st.SearchSt
 rates = st.one_of(st.just(0.0), st.floats(0.001, 10_000_000))
 of_clients = stages_of(st.integers(0, MOST_CLIENTS).map(float), is_open=False)
 any_stages = st.one_of(st.just(NO_STAGES), of_clients, stages_of(rates, is_open=True))
-
-
-def planned(**options: object) -> Plan:
-    return make_plan(matrix_from_options(**options))
-
-
-def refusal(value: object) -> str:
-    with pytest.raises(BadValue) as caught:
-        Stages.parse(value)
-    return f"{caught.value.message}; {caught.value.hint}"
-
-
-def problems(**options: object) -> str:
-    with pytest.raises(InputError) as caught:
-        matrix_from_options(**options)
-    return caught.value.message
 
 
 @given(any_stages)
@@ -143,7 +128,7 @@ def test_the_mean_is_weighted_by_the_lengths_of_the_stages():
     ],
 )
 def test_what_is_no_load_in_stages_is_refused_with_what_to_write(value, told):
-    assert refusal(value) == told
+    assert refusal(Stages.parse, value) == told
 
 
 def test_a_problem_is_named_where_it_stands_in_the_file(tmp_path):

@@ -6,6 +6,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.plans import refusal
 
 from pybench.matrix import durations
 from pybench.matrix.cells import Cell
@@ -51,12 +52,6 @@ def retries(draw):
     if (most := draw(attempts)) is not None:
         fields["max_attempts"] = str(most)
     return Retry.parse({"kind": kind, **fields})
-
-
-def refusal(parse, value) -> str:
-    with pytest.raises(BadValue) as caught:
-        parse(value)
-    return f"{caught.value.message}; {caught.value.hint}"
 
 
 @given(lengths)

@@ -7,8 +7,8 @@ from typing import Any
 
 from pybench.columns import COLUMNS
 from pybench.matrix.faults import recorded_faults
-from pybench.numbers import missing, plural
-from pybench.records.fault_rows import PERIODS, QUANTILES, RATES, intervals_s
+from pybench.numbers import plural
+from pybench.records.fault_rows import PERIODS, QUANTILES, RATES
 from pybench.report.charts.grid import cell_table, datum
 from pybench.report.html import fill
 from pybench.report.section import DataTable, Datum, Section
@@ -74,29 +74,22 @@ def _carried_out(view: View) -> dict[str, tuple[int, int]]:
     """For each cell how many faults of its trials were carried out without an error, and how many there are."""
     faults = view.run.faults
     done: dict[str, tuple[int, int]] = {}
-    for cell, rows in faults.groupby("cell", sort=False) if len(faults) else ():
+    for cell, rows in faults.groupby("cell", sort=False):
         done[str(cell)] = int((rows["error"].isna() & rows["from_ns"].notna()).sum()), len(rows)
     return done
 
 
 def failed(view: View) -> list[str]:
     """The errors of faults that could not be carried out, each once."""
-    errors: list[Any] = list(view.run.faults["error"]) if len(view.run.faults) else []
-    return list(dict.fromkeys(str(error) for error in errors if not missing(error)))
+    return list(dict.fromkeys(view.run.faults["error"].dropna()))
 
 
 def spans(view: View, cells: Iterable[CellView]) -> list[tuple[float, float, str]]:
     """When each fault of `cells` was there over all trials: begin and end in seconds of the window, and its name."""
     faults = view.run.faults
-    ids = {cell.id for cell in cells}
-    widest: dict[tuple[str, int], tuple[float, float, str]] = {}
-    for row in faults[faults["cell"].isin(ids)].to_dict("records") if len(faults) else ():
-        plain = {str(name): None if missing(value) else value for name, value in row.items()}
-        for begin, end, name in intervals_s([plain]):
-            key = name, int(row["fault"])
-            before = widest.get(key, (begin, end, name))
-            widest[key] = min(begin, before[0]), max(end, before[1]), name
-    return sorted(widest.values())
+    carried = faults[faults["cell"].isin({cell.id for cell in cells})].dropna(subset=["from_ns", "until_ns"])
+    widest = carried.groupby(["name", "fault"]).agg({"from_ns": "min", "until_ns": "max"})
+    return sorted((begin / 1e9, end / 1e9, name) for (name, _), begin, end in widest.itertuples())
 
 
 def shading(found: Iterable[tuple[float, float, str]]) -> list[dict[str, Any]]:
