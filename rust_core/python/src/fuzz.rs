@@ -172,7 +172,7 @@ fn scene_dict<'py>(py: Python<'py>, scene: &Scene) -> PyResult<Bound<'py, PyDict
     dict.set_item("clients", &scene.present)?;
     dict.set_item("servers", scene.servers())?;
     dict.set_item("database", scene.strategy.database().map(|server| server.0))?;
-    dict.set_item("ttl_ns", scene.has_lease().then(|| scene.ttl().0))?;
+    dict.set_item("ttl_ns", scene.strategy.has_lease().then(|| scene.ttl().0))?;
     dict.set_item("hold_ns", scene.hold().0)?;
     dict.set_item("until_ns", scene.until.0)?;
     let faults = PyList::empty(py);
