@@ -189,7 +189,7 @@ class Fuzz:
         """The kinds of faults that its worlds can have, and whether the promise of a lock covers each."""
 
     def run(self, first: int, count: int, stops: bool) -> FuzzTally:
-        """Run the worlds of `count` seeds from `first`; with `stops` only up to the first broken promise. Detached."""
+        """Run the worlds of `count` seeds from `first`, detached; with `stops`, only up to the first broken promise."""
 
     def shrink(self, seed: int) -> FoundWorld | None:
         """The shortest world found that goes wrong as the one of `seed` does; None when that does not."""

@@ -143,21 +143,19 @@ class WorldReplay(TypedDict):
     """A part of a world, and all that happened in it. Times are of the world, in ns."""
 
     drawn_clients: int
+    """How many clients the seed drew; they have the numbers from 0."""
     clients: list[int]
     servers: int
-    database: int | None
-    """The number of the server that is a database."""
     ttl_ns: int | None
     hold_ns: int
     """The longest hold."""
-    until_ns: int
     faults: list[tuple[int, int, str, int | None, int | None, int]]
     """Number, time, kind, client, server; and how long it lasts, how far it jumps, or how far a replica lags."""
     drawn_faults: int
+    """How many faults the seed drew; they have the numbers from 0."""
     found: FoundWorld | None
     heard: list[tuple[int, str, int, int | None, int | None]]
     """What clients did: time, step, client, end of the lease, fence."""
     served: list[tuple[int, int, int, str, str]]
     """What servers did: time, client, server, command, reply."""
     ended_ns: int
-    events: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from pybench.errors import InputError
 from pybench.fuzz.shortest import sentence_of
 from pybench.fuzz.time_line import HOLDS, IDLE, LATE, WAITS, Hold, Line, TimeLine
-from pybench.numbers import format_ns
+from pybench.numbers import format_ns, plural
 
 if TYPE_CHECKING:
     from pybench.fuzz.setting import Part, Worlds
@@ -31,8 +32,13 @@ STEPS = {
 
 
 def time_line(worlds: Worlds, seed: int, part: Part, command: str) -> TimeLine:
-    """The time line of a part of a world, up to what went wrong. Raises InputError when the part names none of it."""
+    """The time line of a part of a world, up to what went wrong.
+
+    Raises InputError when the part names a client or a fault that the world does not have.
+    """
     replay = worlds.core.replay(seed, part.spec())
+    _must_have("--only-clients", "client", part.clients, replay["drawn_clients"])
+    _must_have("--only-faults", "fault", part.faults, replay["drawn_faults"])
     found = replay["found"]
     line = TimeLine(
         lock=worlds.lock,
@@ -50,6 +56,14 @@ def time_line(worlds: Worlds, seed: int, part: Part, command: str) -> TimeLine:
     line.lines = list(teller.lines())
     line.holds = teller.holds
     return line
+
+
+def _must_have(option: str, what: str, numbers: tuple[int, ...] | None, drawn: int) -> None:
+    """Raise InputError for the number of a client or of a fault that the seed did not draw."""
+    for number in numbers or ():
+        if number >= drawn:
+            hint = f"it has {plural(drawn, what)}, numbered from 0" if drawn else f"it has no {what}s"
+            raise InputError(f"{option}: this world has no {what} {number}", hint=hint)
 
 
 class _Teller:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pybench import _core
+from pybench.core_results import PeriodFigures
 from pybench.servers import ServerPool
 from pybench.strategies import CATALOGUE
 from tests.boundary.test_catalogue import servers_for
@@ -61,8 +62,13 @@ def rates(result: _core.TrialResult) -> dict[str, float]:
     }
 
 
-def median_ms(result: _core.TrialResult, name: str) -> float:
+def period_of(result: _core.TrialResult, name: str) -> PeriodFigures:
     (period,) = (period for period in result.periods if period["period"] == name)
+    return period
+
+
+def median_ms(result: _core.TrialResult, name: str) -> float:
+    period = period_of(result, name)
     values, counts = _core.histogram_buckets(period["hdr"])
     return float(values[counts.cumsum().searchsorted(counts.sum() / 2)]) / MS
 
@@ -89,8 +95,7 @@ def test_jitter_delays_each_write_by_another_time(run):
 def test_a_slow_link_carries_no_more_than_its_rate(run):
     result = run(fault("throttle", bytes_per_s=20_000))
     # Two connections carry 8 kB in that time, and an acquire and its release take more than 100 bytes.
-    (during,) = (period for period in result.periods if period["period"] == "during")
-    assert 0 < during["grants"] < 120
+    assert 0 < period_of(result, "during")["grants"] < 120
     assert rates(result)["before"] > 5 * rates(result)["during"]
 
 
@@ -108,17 +113,15 @@ def test_nothing_is_granted_while_nothing_comes_back_and_work_goes_on_afterwards
 
 def test_a_fault_of_one_server_leaves_the_others_alone(make_spec, server):
     one = {**server.core_spec(), "compare_and_delete": "script"}
-    args = {"nodes": 3, "node_timeout_ms": 50}
     spec = make_spec(
         strategy="redlock",
-        args=args,
-        servers=[one] * 3,
+        args={"nodes": 3, "node_timeout_ms": 50},
+        servers=[{**one, "db": db} for db in range(3)],
         keys=1_000,
         ttl_ms=1_000,
         duration_ns=500 * MS,
         faults=[fault("cut", server=1)],
     )
-    spec["servers"] = [{**one, "db": db} for db in range(3)]
     result = _core.Trial(spec).run()
     assert result.totals["reconnects"] == 2, "two connections lead to each server"
     assert rates(result)["during"] > rates(result)["before"] / 10
@@ -130,7 +133,7 @@ def test_a_reset_closes_every_connection_once(run):
     assert result.totals["reconnects"] == 2
     ((began, ended),) = outcome(result)["spans"]
     assert began == ended >= AT_MS * MS
-    assert [period["length_ns"] for period in result.periods][1] == 0
+    assert period_of(result, "during")["length_ns"] == 0
 
 
 @pytest.mark.parametrize("how", [{}, {"nth": 1}], ids=["each", "the first"])
@@ -223,8 +226,9 @@ def test_two_threads_carry_out_one_plan(run):
     assert median_ms(result, "during") >= 10
 
 
-def test_further_periods_are_told_apart_without_any_fault_of_the_core(run):
-    result = run(fault_periods=[(100 * MS, 200 * MS), (150 * MS, 300 * MS)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_further_periods_are_told_apart_without_any_fault_of_the_core(run, threads):
+    result = run(fault_periods=[(100 * MS, 200 * MS), (150 * MS, 300 * MS)], threads=threads)
     assert [period["length_ns"] / MS for period in result.periods] == [100, 200, 200]
     assert outcome(result)["spans"] == []
 

@@ -130,6 +130,8 @@ def test_the_states_of_clients_follow_the_steps(pybench_inside: Pybench):
         (("replay", "mutex", "-1"), ""),
         (("replay", "mutex", "one"), "is no seed"),
         (("replay", "mutex", "1", "--only-clients", "a"), "no list of numbers"),
+        (("replay", "mutex", "1", "--clients", "3", "--only-clients", "0,3"), "this world has no client 3"),
+        (("replay", "mutex", "1", "--faults", "none", "--only-faults", "0"), "this world has no fault 0"),
     ],
 )
 def test_what_cannot_be_searched_is_refused_with_a_sentence(

@@ -61,8 +61,8 @@ pub enum Event {
     Released { client: ClientId },
     /// The reply to the release was "not held" before the lease ended, and no loss had been reported before.
     DeniedRelease { client: ClientId },
-    /// The driver of this client, and maybe of others, did not run for a while before: nobody could be granted anything
-    /// through it. The client's state does not change.
+    /// The driver of this client, and maybe of others, did not run for a while before, or a planned fault lasts: nobody
+    /// could be granted anything through it. The client's state does not change.
     DriverStalled { client: ClientId },
 }
 

@@ -9,8 +9,8 @@
 //! Promises: a verdict that depends on nothing but the events; constant time per event, except for a grant that breaks
 //! a rule, which may have to search the key's holders for the one in its way, and for the end of a grant that such a
 //! grant overlapped; no allocation after construction, except one when the first client asks to share, one per
-//! grant that overlaps the belief of a session's holder, and one per death of a client; at most 64 bytes per client, 4 per key and
-//! 64 per key in use for a plain lock.
+//! grant that overlaps the belief of a session's holder, and one per death of a client; at most 64 bytes per client, 4
+//! per key and 64 per key in use for a plain lock.
 //! Does not promise that the stamps are right. A stamp taken too late for a grant, or too early for a release, hides a
 //! real overlap.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -168,7 +168,7 @@ impl Section {
         Ok(())
     }
 
-    /// The event of `line` for the checker; `None` for a line that is about no client, and a death that ends nothing.
+    /// The event of `line` for the checker; `None` for a line that is about no client.
     fn event(&mut self, line: &Line<'_>) -> Result<Option<Event>, String> {
         let Some(name) = &line.client else { return Ok(None) };
         let key = match &line.key {

@@ -233,6 +233,15 @@ impl<T: Transport> Rig<T> {
         self.driver.read_clock();
     }
 
+    /// A round of the loop at this time.
+    pub(crate) fn round_at(&mut self, ms: u64) {
+        self.now = Nanos(ms * MS);
+        self.driver.clock.set(self.now);
+        self.driver
+            .round(self.now, self.now)
+            .expect("no connection has to stand");
+    }
+
     pub(crate) fn dispatch(&mut self, client: u32, event: Event) {
         self.driver.dispatch(client, self.now, event);
     }

@@ -216,15 +216,14 @@ impl Schedule {
         })
     }
 
-    /// Ends every fault, and begins no other.
-    pub(crate) fn end_all(&mut self, open: Nanos) -> Vec<Step> {
-        self.done = self.turns.len();
-        let ended = std::mem::take(&mut self.active).into_iter().map(|index| {
-            self.spans[index].ended = Some(open);
-            self.faults[index].clone()
-        });
-        let step = |fault| Step { begins: false, fault };
-        ended.flatten().map(step).collect()
+    /// From now on the ends of the faults under way are due, and nothing else is.
+    pub(crate) fn end_all(&mut self) {
+        let end = |&fault: &usize| Turn {
+            at: Nanos::ZERO,
+            begins: false,
+            fault,
+        };
+        (self.turns, self.done) = (self.active.iter().map(end).collect(), 0);
     }
 
     /// Whether such a fault of this client is under way.

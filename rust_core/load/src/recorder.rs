@@ -125,8 +125,7 @@ impl Recorder {
         }
     }
 
-    /// What was measured, and the judge, once nothing follows.
-    /// With what was carried out of the planned faults.
+    /// What was measured, and the judge, once nothing follows. `spans` says when each planned fault was carried out.
     pub(crate) fn finish(mut self, spans: Vec<FaultSpan>) -> (Share, Judge) {
         self.histograms.finish();
         let window = self.window.length;

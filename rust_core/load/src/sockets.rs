@@ -21,6 +21,8 @@ mod subscriptions;
 use std::io;
 use std::os::fd::AsFd;
 
+use locks::{ConnectionKind, Key, Nanos};
+
 use crate::faults::{LinkFault, Links};
 use crate::spec::{Address, TrialSpec};
 use crate::transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Transport};
@@ -32,7 +34,6 @@ pub(crate) use dialect::fits;
 use dialect::{Encoder, Target};
 pub(crate) use dialect::{Naming, Peers};
 pub(crate) use layout::Layout;
-use locks::{ConnectionKind, Key, Nanos};
 use opening::Stage;
 pub(crate) use poller::WAKE;
 use poller::{Interest, Poller};

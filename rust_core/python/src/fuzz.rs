@@ -74,7 +74,6 @@ impl Fuzz {
         replay.set_item("heard", self.heard(py, &world)?)?;
         replay.set_item("served", served(py, &world)?)?;
         replay.set_item("ended_ns", world.ended.0)?;
-        replay.set_item("events", world.events)?;
         Ok(replay)
     }
 }
@@ -171,10 +170,8 @@ fn scene_dict<'py>(py: Python<'py>, scene: &Scene) -> PyResult<Bound<'py, PyDict
     dict.set_item("drawn_clients", scene.clients)?;
     dict.set_item("clients", &scene.present)?;
     dict.set_item("servers", scene.servers())?;
-    dict.set_item("database", scene.strategy.database().map(|server| server.0))?;
-    dict.set_item("ttl_ns", scene.has_lease().then(|| scene.ttl().0))?;
+    dict.set_item("ttl_ns", scene.strategy.has_lease().then(|| scene.ttl().0))?;
     dict.set_item("hold_ns", scene.hold().0)?;
-    dict.set_item("until_ns", scene.until.0)?;
     let faults = PyList::empty(py);
     for fault in &scene.faults {
         let client = fault.is_of_process().then_some(fault.process);

@@ -17,10 +17,9 @@ pub struct Fuzz {
     pub exclusion: Exclusion,
 }
 
-/// What the world of one seed shows of its lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Whether a lock is to blame for what is wrong in a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    Kept,
     /// A violation that the lock does not promise to avoid: it promises no exclusion, or a fault struck that its
     /// promise does not cover.
     Outside,
@@ -117,10 +116,10 @@ impl Fuzz {
             let scene = Scene::draw(&self.setting, seed)?;
             let world = World::of_scene(&scene, false);
             tally.add(&scene, &world);
-            match world.wrong().map(|wrong| self.blame(&scene, world, wrong).verdict) {
-                None | Some(Verdict::Kept) => {}
-                Some(Verdict::Outside) => tally.outside.push(seed),
-                Some(Verdict::Broken) => {
+            let Some(wrong) = world.wrong() else { continue };
+            match self.blame(&scene, world, wrong).verdict {
+                Verdict::Outside => tally.outside.push(seed),
+                Verdict::Broken => {
                     tally.broken.push(seed);
                     if stops {
                         break;

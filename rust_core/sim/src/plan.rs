@@ -52,7 +52,8 @@ impl FaultKind {
             Self::ClientKill => strategy.database().is_some() && strategy.owns_connection(),
             Self::Kill | Self::Restart | Self::Forget | Self::Clock => has_redis,
             Self::Failover => {
-                redis_servers(strategy) == 1 && strategy.nodes().is_none_or(|_| strategy.database().is_some())
+                let votes = strategy.nodes().is_some() && strategy.database().is_none();
+                redis_servers(strategy) == 1 && !votes
             }
         }
     }
@@ -169,8 +170,8 @@ fn burst(strategy: Strategy, kind: FaultKind, extent: Extent, chance: &mut Chanc
     };
     for index in 0..several {
         let mut server = ServerId((first + index) % redis.max(1));
-        if several == 1 && matches!(kind, FaultKind::Delay | FaultKind::Cut) {
-            server = ServerId(first);
+        if matches!(kind, FaultKind::Delay | FaultKind::Cut) {
+            server = ServerId(first); // Of all servers, the database included.
         } else if strategy.database() == Some(server) {
             server = ServerId(server.0 + 1);
         }

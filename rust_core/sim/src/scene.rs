@@ -149,10 +149,6 @@ impl Scene {
         Nanos::from(self.conditions.spec.lease.ttl())
     }
 
-    pub const fn has_lease(&self) -> bool {
-        self.strategy.has_lease()
-    }
-
     pub const fn hold(&self) -> Nanos {
         self.conditions.faults.hold
     }

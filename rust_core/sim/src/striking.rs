@@ -53,7 +53,7 @@ impl Network {
                 self.mail.touched.push(process);
             }
             FaultKind::ClientKill => {
-                let index = u32::from(self.strategy.nodes().unwrap_or(1));
+                let index = self.own_connection();
                 let generation = self.mail.way(process, index).generation;
                 self.terminate(Backend::Own(Link {
                     process,
@@ -88,13 +88,18 @@ impl Network {
 
     /// Closes all connections of a process to a server.
     fn cut(&mut self, process: usize, server: ServerId) {
-        let servers = u32::from(self.strategy.nodes().unwrap_or(1));
         self.mail.push(process, u32::from(server.0), Inbound::Closed);
         if server == ServerId(0) {
             // The client's own connection, and the one for subscriptions.
-            self.mail.push(process, servers, Inbound::Closed);
-            self.mail.push(process, servers + 1, Inbound::Closed);
+            let own = self.own_connection();
+            self.mail.push(process, own, Inbound::Closed);
+            self.mail.push(process, own + 1, Inbound::Closed);
         }
+    }
+
+    /// The number of a client's own connection, where each process has one client. It follows those to the servers.
+    const fn own_connection(&self) -> u32 {
+        self.servers.len() as u32
     }
 
     /// A replica takes over, with what it had received by then.

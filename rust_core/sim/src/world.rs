@@ -215,18 +215,17 @@ impl Run {
         let mut network = self.network.borrow_mut();
         let happening = network.take_next();
         let mine = happening.and_then(|happening| Some((happening, network.happen(happening)?)));
-        let touched = std::mem::take(&mut network.mail.touched);
+        let mut touched = std::mem::take(&mut network.mail.touched);
         drop(network);
         if let Some((Happening::Cancels { acquires, .. }, process)) = mine {
             self.cancel(process, acquires);
             self.due[process] = self.due_of(process);
         }
-        for &process in &touched {
+        for process in touched.drain(..) {
             self.due[process] = self.due_of(process);
         }
-        let mut emptied = touched;
-        emptied.clear();
-        self.network.borrow_mut().mail.touched = emptied;
+        // The memory is used again.
+        self.network.borrow_mut().mail.touched = touched;
     }
 
     /// Which process has something to do first, and when.

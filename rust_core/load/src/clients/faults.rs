@@ -11,8 +11,6 @@ use crate::transport::Transport;
 /// The clients that faults concern just now.
 #[derive(Debug)]
 pub(super) struct Disturbed<L> {
-    /// Whether any of the following is not empty: the one thing that undisturbed clients look at.
-    is_any: bool,
     /// Clients that act on nothing.
     held_up: Vec<HeldUp>,
     /// Clients whose renewals are lost.
@@ -32,21 +30,16 @@ struct HeldUp {
 impl<L> Disturbed<L> {
     pub(super) const fn with(fresh: Vec<L>) -> Self {
         Self {
-            is_any: false,
             held_up: Vec::new(),
             unrenewed: Vec::new(),
             fresh,
         }
     }
 
-    fn look(&mut self) {
-        self.is_any = !(self.held_up.is_empty() && self.unrenewed.is_empty());
-    }
-
     /// Keeps an event of a client that acts on nothing; false for every other client.
     #[inline]
     pub(super) fn keeps(&mut self, client: u32, event: Event) -> bool {
-        self.is_any && self.keep(client, event)
+        !self.held_up.is_empty() && self.keep(client, event)
     }
 
     #[cold]
@@ -58,9 +51,6 @@ impl<L> Disturbed<L> {
     /// Until when the client acts on nothing; `None` for every other client.
     #[inline]
     pub(super) fn held_up_until(&self, client: u32) -> Option<Nanos> {
-        if !self.is_any {
-            return None;
-        }
         let held_up = self.held_up.iter().find(|held_up| held_up.client == client);
         held_up.map(|held_up| held_up.until)
     }
@@ -68,7 +58,7 @@ impl<L> Disturbed<L> {
     /// Whether what the client sends as a holder is lost.
     #[inline]
     pub(super) fn is_unrenewed(&self, client: u32) -> bool {
-        self.is_any && self.unrenewed.contains(&client)
+        self.unrenewed.contains(&client)
     }
 }
 
@@ -92,7 +82,6 @@ impl<L: LockMachine> Clients<L> {
                 events: Vec::new(),
             });
         }
-        self.disturbed.look();
     }
 
     /// The client goes on: first with the timers that became due, then with what arrived meanwhile.
@@ -104,7 +93,6 @@ impl<L: LockMachine> Clients<L> {
             .position(|held_up| held_up.client == client);
         let Some(place) = place else { return };
         let HeldUp { events, .. } = self.disturbed.held_up.swap_remove(place);
-        self.disturbed.look();
         let next = self.list[client as usize].next_wake();
         if next != Nanos::NEVER {
             self.timers.arm(client, next);
@@ -121,7 +109,6 @@ impl<L: LockMachine> Clients<L> {
         if drops {
             self.disturbed.unrenewed.push(client);
         }
-        self.disturbed.look();
     }
 
     /// The client dies with all that it knows, and begins anew at `until`, with a machine that has never been used. What

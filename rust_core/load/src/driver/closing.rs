@@ -5,7 +5,7 @@ use std::io::Write;
 use check::ViolationCounts;
 use locks::{Nanos, Scope, SessionOwner, Strategy, Wait};
 
-use crate::by_hand::{A, B, Rig, rig_in_sessions};
+use crate::by_hand::{A, B, MS, Rig, rig_in_sessions};
 use crate::clients::Doing;
 use crate::sockets::Sockets;
 use crate::transport::Transport;
@@ -17,11 +17,7 @@ const ENDED: &[u8] = b"E\0\0\0\x18SFATAL\0VFATAL\0C57P01\0\0";
 
 impl Rig<Sockets> {
     fn round(&mut self) {
-        self.now = self.now.after(Nanos::from_millis(1));
-        self.driver.clock.set(self.now);
-        self.driver
-            .round(self.now, self.now)
-            .expect("no connection has to stand");
+        self.round_at(self.now.0 / MS + 1);
     }
 
     fn starts(&mut self, client: u32) {

@@ -29,11 +29,8 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     /// Ends all faults: the drain is not disturbed.
     #[cold]
     pub(super) fn end_faults(&mut self, now: Nanos) -> Result<(), LoadError> {
-        let mut changed = false;
-        for step in self.faults.end_all(now.since(self.recorder.window().start())) {
-            changed |= self.carry_out(&step, now)?;
-        }
-        if changed { self.disturb_links(now) } else { Ok(()) }
+        self.faults.end_all();
+        self.turn_faults(now)
     }
 
     /// Returns whether the faults that disturb connections are others now.

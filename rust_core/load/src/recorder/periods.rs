@@ -70,7 +70,7 @@ impl FaultFigures {
         self.crashes += other.crashes;
         self.dropped_renewals += other.dropped_renewals;
         self.time_to_know.extend(other.time_to_know);
-        if self.spans.is_empty() {
+        if self.periods.is_empty() {
             (self.spans, self.periods) = (other.spans, other.periods);
             return;
         }
@@ -305,5 +305,20 @@ mod tests {
         let grants: Vec<u64> = sum.periods.iter().map(|period| period.grants).collect();
         assert_eq!(grants, [1, 2, 0]);
         assert_eq!(sum.periods[1].response.len(), 2);
+    }
+
+    #[test]
+    fn threads_add_up_where_the_core_carries_out_no_fault_of_its_own() {
+        let of_thread = |open| {
+            let mut periods = periods();
+            periods.granted(ms(open), Some(ms(1)));
+            periods.finish(ms(50), Vec::new())
+        };
+        let mut sum = FaultFigures::default();
+        for open in [0, 15, 16] {
+            sum.add(of_thread(open));
+        }
+        let grants: Vec<u64> = sum.periods.iter().map(|period| period.grants).collect();
+        assert_eq!(grants, [1, 2, 0]);
     }
 }

@@ -80,8 +80,7 @@ impl AddedDelay {
             (self.carries_out_from, self.carries_in_from) = (now, now);
         }
         self.disturbance = disturbance;
-        let swallows = self.disturbance.swallows_out || self.disturbance.swallows_in;
-        self.has_lost_bytes && !swallows
+        self.has_lost_bytes && !self.disturbance.swallows()
     }
 
     /// Whether nothing is under way.

@@ -62,10 +62,14 @@ impl Disturbance {
         }
     }
 
+    /// Whether bytes are lost on their way.
+    pub(super) const fn swallows(&self) -> bool {
+        self.swallows_out || self.swallows_in
+    }
+
     /// Whether it concerns the bytes of an open connection.
     fn is_felt(&self) -> bool {
-        let swallows = self.swallows_out || self.swallows_in;
-        swallows || !self.delays.is_empty() || self.bytes_per_s.is_some() || self.loses.is_some()
+        self.swallows() || !self.delays.is_empty() || self.bytes_per_s.is_some() || self.loses.is_some()
     }
 
     /// What was counted before goes on.
@@ -125,11 +129,11 @@ impl Sockets {
         for (index, disturbance) in (0..).zip(disturbances) {
             let connection = &mut self.connections[index as usize];
             connection.is_refused = disturbance.refuses;
-            if connection.delay.is_none() && disturbance.is_felt() {
+            let is_felt = disturbance.is_felt();
+            if connection.delay.is_none() && is_felt {
                 let stream = streams(self.delays.seed, index, 1).remove(0);
                 connection.put_in_lines(AddedDelay::new(Length::Fixed(Nanos::ZERO), stream));
             }
-            let is_felt = disturbance.is_felt();
             let Some(delay) = &mut connection.delay else { continue };
             if delay.disturb(disturbance, now) {
                 unusable.push(index);

@@ -34,13 +34,8 @@ fn rig(strategy: Strategy, faults: &[Fault]) -> Rig {
 }
 
 impl Rig {
-    /// A round of the loop at this time.
     fn rounds(mut self, ms: u64) -> Self {
-        self.now = Nanos(ms * MS);
-        self.driver.clock.set(self.now);
-        self.driver
-            .round(self.now, self.now)
-            .expect("no connection has to stand");
+        self.round_at(ms);
         self
     }
 

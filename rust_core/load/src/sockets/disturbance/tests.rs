@@ -34,14 +34,6 @@ fn rig(links: Links, how: LinkFault) -> (Rig<Sockets>, Vec<UnixStream>) {
 }
 
 impl Rig<Sockets> {
-    fn round_at(&mut self, ms: u64) {
-        self.now = Nanos::from_millis(ms);
-        self.driver.clock.set(self.now);
-        self.driver
-            .round(self.now, self.now)
-            .expect("no connection has to stand");
-    }
-
     fn starts_at(&mut self, client: u32, ms: u64) {
         self.driver.clients.starts_next(client);
         self.round_at(ms);
