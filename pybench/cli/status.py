@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,23 +18,45 @@ from pybench.cli.output import say, stderr_console, takes_styles
 from pybench.notation import visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 LONG_S = 10.0
 """A log mentions no time, left or needed, below so many seconds."""
 REFRESHES_PER_S = 4
 
 
-def is_live(console: Console) -> bool:
-    """Whether lines on stderr can be replaced. FORCE_COLOR colours a log, but replaces nothing."""
-    return sys.stderr.isatty() and takes_styles(console)
+def live_console() -> Console | None:
+    """The console of stderr where its lines can be replaced. FORCE_COLOR colours a log, but replaces nothing."""
+    console = stderr_console() if sys.stderr.isatty() else None
+    return console if console is not None and takes_styles(console) else None
+
+
+class LiveLines:
+    """Lines at the end of a terminal, which are drawn again several times a second, and are removed at the end."""
+
+    def __init__(self, console: Console, picture: Callable[[], RenderableType]) -> None:
+        """`picture` draws the lines; a thread calls it."""
+        from rich.live import Live
+
+        self._live = Live(console=console, get_renderable=picture, refresh_per_second=REFRESHES_PER_S, transient=True)
+
+    def start(self) -> None:
+        """Show the lines."""
+        # Writing to a closed terminal fails, and must not end the work.
+        with suppress(OSError):
+            self._live.start()
+
+    def stop(self) -> None:
+        """Remove the lines. A second call does nothing."""
+        with suppress(OSError):
+            self._live.stop()
 
 
 @contextmanager
 def working(text: str, expected_s: float = 0.0) -> Iterator[None]:
     """Say that `text` is being done, while the block does it. `expected_s` is how long it takes, in seconds."""
-    console = stderr_console()
-    if is_live(console):
+    console = live_console()
+    if console is not None:
         with _line(console, text, expected_s):
             yield
         return
@@ -45,7 +67,6 @@ def working(text: str, expected_s: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def _line(console: Console, text: str, expected_s: float) -> Iterator[None]:
-    from rich.live import Live
     from rich.text import Text
 
     began = time.monotonic()
@@ -55,15 +76,12 @@ def _line(console: Console, text: str, expected_s: float) -> Iterator[None]:
         of = f" of about {wall_time(expected_s)}" if expected_s >= max(LONG_S, took_s) else ""
         return Text(f"{visible(text)}: {wall_time(took_s)}{of}", no_wrap=True, overflow="ellipsis")
 
-    live = Live(console=console, get_renderable=picture, refresh_per_second=REFRESHES_PER_S, transient=True)
-    # Writing to a closed terminal fails, and must not end the work.
-    with suppress(OSError):
-        live.start()
+    lines = LiveLines(console, picture)
+    lines.start()
     try:
         yield
     finally:
-        with suppress(OSError):
-            live.stop()
+        lines.stop()
 
 
 def reading_s(folder: Path) -> float:
