@@ -68,7 +68,7 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
     from pybench.planning.ending import reporting_s
     from pybench.report.view import make_view
 
-    cells, troubles = len(outcome.run.summary), list[PybenchError]()
+    troubles: list[PybenchError] = []
     with working("comparing the locks"):
         view = make_view(outcome.run)
         table = "" if as_json else table_text(outcome.run, view)
@@ -83,7 +83,7 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
     # The charts take longer than the table, so the table is printed first.
     folder = shown_path(outcome.run.path)
     try:
-        with working("writing the report", reporting_s(cells)):
+        with working("writing the report", reporting_s(len(outcome.run.summary))):
             write_report(outcome.run, view)
         say(f"report: {folder}/{HTML}")
     except PybenchError as error:
