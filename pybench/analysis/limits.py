@@ -14,7 +14,7 @@ Does not do: searching; see `planning.limit_search`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ from pybench.planning.limit_search import Phase, Shown
 if TYPE_CHECKING:
     import pandas as pd
 
+GENERATOR = "load generator"
+"""As `limited_by`: the limit is that of this machine, and says nothing of the lock beyond it."""
 LIMIT_COLUMNS = ("limit_per_s", "limit_low_per_s", "limit_high_per_s", "limited_by")
 _RATE = Format.RATE.text
 PROVEN = (Verdict.SAFE, Verdict.UNDECIDED)
@@ -87,6 +89,11 @@ def interval_text(row: Mapping[Any, Any]) -> str:
 
 NO_P99 = "p99: no load has one, because it needs 1,000 grants in a probe; a longer duration gives more"
 """A note on a curve whose probes are all too short."""
+
+
+def lacks_p99(points: Collection[LoadPoint]) -> bool:
+    """Whether `NO_P99` is true of the loads of all curves together."""
+    return bool(points) and all(point.p99_us is None for point in points)
 
 
 def curve_of(probes: pd.DataFrame, trials: pd.DataFrame, cell: str) -> list[LoadPoint]:

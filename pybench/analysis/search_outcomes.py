@@ -20,7 +20,7 @@ import numpy as np
 
 from pybench.analysis import histograms
 from pybench.analysis.comparison.entrants import KEEPS_UP
-from pybench.analysis.limits import LIMIT_COLUMNS
+from pybench.analysis.limits import GENERATOR, LIMIT_COLUMNS
 from pybench.analysis.send_delay import late_reason
 from pybench.analysis.stats import number, quantile_of_few
 from pybench.analysis.thresholds import COMPARE
@@ -79,7 +79,7 @@ def outcome_of(row: Mapping[str, Any], result: Outcome, thresholds: Iterable[Thr
     if late is None and row["longest_stall_ms"] >= STALL_MS:
         late = f"the load generator stood still for {format_us(row['longest_stall_ms'] * 1e3)}"
     if late is not None:
-        return ProbeOutcome(Shown.LATE, "load generator", late)
+        return ProbeOutcome(Shown.LATE, GENERATOR, late)
     behind = _behind(row, result.timeline)
     if behind is not None:
         return behind

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pybench.cli.figures import wall_time, wall_times
-from pybench.cli.overheads import EARLIER_COUNTS_FOR, Overheads, sequence_of
+from pybench.cli.overheads import Overheads, sequence_of
 from pybench.planning.plan import TRIAL_OVERHEAD_NS
 from pybench.running.watch import NOTHING_AROUND, Around
 
 if TYPE_CHECKING:
     from pybench.running.watch import Slot
 
+EARLIER_COUNTS_FOR = 10
+"""The overhead of an earlier part counts as much as that of so many cells, so that a first slow cell moves little."""
 REACH = 2.0
 """In standard deviations. Overheads have long tails, so that this covers nine of ten runs, not nineteen of twenty."""
 MOST_VAGUE = 0.1
@@ -49,20 +51,20 @@ class Clock:
 
     def __init__(self, left: Sequence[Slot], around: Around = NOTHING_AROUND) -> None:
         trials = [slot for slot in left if not slot.cell.mode.is_search]
+        searches = [slot for slot in left if slot.cell.mode.is_search]
         self._trials_left = Counter(slot.cell.id for slot in trials)
-        self._searches_left = Counter(slot.cell.id for slot in left if slot.cell.mode.is_search)
-        planned_s = {slot.cell.id: slot.planned_s for slot in left if slot.cell.mode.is_search}
+        self._searches_left = Counter(slot.cell.id for slot in searches)
         self._planned_left_s = sum(slot.planned_s for slot in trials)
         self._before_s, self._ending_s = around.before_s, around.ending_s
-        known = around.overhead_s is not None
-        self._overheads = Overheads(
-            around.overhead_s if around.overhead_s is not None else TRIAL_OVERHEAD_NS / 1e9,
-            sequence_of(len(self._trials_left)),
-            EARLIER_COUNTS_FOR if known else 0,
-        )
-        self._search_s = sum(planned_s.values()) / max(1, len(planned_s))
-        self._searches = Overheads(1.0, sequence_of(len(self._searches_left)))
-        """What searches took, as shares of the mean of their planned times."""
+        sequence = sequence_of(len(self._trials_left))
+        if around.overhead_s is None:
+            self._overheads = Overheads(TRIAL_OVERHEAD_NS / 1e9, sequence)
+        else:
+            self._overheads = Overheads(around.overhead_s, sequence, EARLIER_COUNTS_FOR)
+        planned_s = {slot.cell.id: slot.planned_s for slot in searches}
+        usual_s = sum(planned_s.values()) / max(1, len(planned_s))
+        self._searches = Overheads(usual_s, sequence_of(len(self._searches_left)))
+        """What searches took, each as a whole: one that has ended says more than the plan."""
         self._mark = time.monotonic()
         """Start of the running trial, its overhead included, or of the measurements before all trials."""
         self._running: Slot | None = None
@@ -81,7 +83,7 @@ class Clock:
             return
         now, cell = time.monotonic(), slot.cell.id
         if cell in self._searches_left:
-            self._searches.add(cell, (now - self._mark) / self._search_s)
+            self._searches.add(cell, now - self._mark)
             self._searches_left[cell] -= 1
         else:
             self._overheads.add(cell, max(0.0, now - self._mark - slot.planned_s))
@@ -91,16 +93,11 @@ class Clock:
 
     def left(self) -> TimeLeft:
         """The time until the report is written."""
-        searches = self._searches.of_all(self._searches_left, self._search_s)
-        expected = self._overheads.of_all(self._trials_left) + searches
+        expected = self._overheads.of_all(self._trials_left) + self._searches.of_all(self._searches_left)
         sure_s = self._before_s + self._planned_left_s + self._ending_s - self._ran_s()
         reach = REACH * expected.deviation
         seconds = sure_s + expected.value
         return TimeLeft(seconds, max(sure_s, seconds - reach), seconds + reach)
-
-    def left_s(self) -> float:
-        """The seconds until the report is written, as one number."""
-        return self.left().seconds
 
     def _ran_s(self) -> float:
         """The seconds for which the running trial has run. An overdue one must not shorten the time for the others."""
@@ -109,5 +106,5 @@ class Clock:
             return min(ran_s, self._before_s)
         cell = self._running.cell.id
         if cell in self._searches_left:
-            return min(ran_s, self._searches.of(cell) * self._search_s)
+            return min(ran_s, self._searches.of(cell))
         return min(ran_s, self._running.planned_s + self._overheads.of(cell))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pybench.cli.options import AsJson
-from pybench.cli.output import data, data_json, shown_path, write_file
+from pybench.cli.output import data, data_json, require_files, shown_path, write_file
 from pybench.cli.status import reading_s, working
 
 if TYPE_CHECKING:
@@ -45,11 +47,11 @@ def compare(
     """
     from pybench.analysis.between_runs import compare_runs
     from pybench.cli.changes_table import changes_text
-    from pybench.planning.ending import reporting_s
     from pybench.records import load
     from pybench.report import changes_markdown, changes_page
 
     limits = None if band is None else share(band)
+    require_files(md=md, html=html)
     with working(f"comparing {shown_path(old)} and {shown_path(new)}", reading_s(old) + reading_s(new)):
         runs = load(old), load(new)
         changes = compare_runs(*runs, limits)
@@ -58,12 +60,20 @@ def compare(
         data(shown)
     else:
         data_json(shown)
-    for path, build in ((md, changes_markdown.build), (html, changes_page.build)):
-        if path is not None:
-            with working(f"writing {shown_path(path)}", 2 * reporting_s(len(changes.cells))):
-                text = build(changes, *runs)
-            write_file(path, text)
+    if md is not None:
+        write_file(md, changes_markdown.build(changes, *runs))
+    if html is not None:
+        write_page_of_two(html, partial(changes_page.build, changes, *runs), len(changes.cells))
     return 0
+
+
+def write_page_of_two(path: Path, build: Callable[[], str], cells: int) -> None:
+    """Write the page of two runs of so many cells, which takes long. Raises RecordError."""
+    from pybench.planning.ending import reporting_s
+
+    with working(f"writing {shown_path(path)}", 2 * reporting_s(cells)):
+        page = build()
+    write_file(path, page)
 
 
 def share(text: str) -> float:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from pybench.analysis.limits import NO_P99, curve_of, knee_of
+from pybench.analysis.limits import NO_P99, LoadPoint, curve_of, knee_of, lacks_p99
 from pybench.formats import Format
-from pybench.numbers import NOT_AVAILABLE, format_percent
+from pybench.numbers import format_percent
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from pybench.report.view import CellView, View
+    from pybench.report.view import View
 
 HEADINGS = ("load", "arrivals/s", "grants/s", "p50", "p99", "time in system")
-P99 = HEADINGS.index("p99")
 GAP = 2
 KNEE = (
     "knee: the load with the most grants per second for each second in the system, from the arrival to the end of the "
@@ -27,9 +26,11 @@ def curve_lines(view: View) -> list[Text]:
     """The lines of the table; none for a run without a curve."""
     from rich.text import Text
 
-    blocks = [(cell, rows) for cell in view.cells if (rows := _rows(view, cell))]
-    if not blocks:
+    curves = [(cell, curve_of(view.run.probes, view.run.trials, cell.id)) for cell in view.cells]
+    points = [point for _, found in curves for point in found]
+    if not points:
         return []
+    blocks = [(cell, _rows(found)) for cell, found in curves if found]
     rows = [HEADINGS, *(row for _, found in blocks for row in found)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
     heading = _line(HEADINGS, widths)
@@ -39,7 +40,7 @@ def curve_lines(view: View) -> list[Text]:
         lines += [Text(_line(row, widths)) for row in found]
     noted = [
         *([KNEE] if any("knee" in row[0] for row in rows) else []),
-        *([NO_P99] if {row[P99] for row in rows[1:]} == {NOT_AVAILABLE} else []),
+        *([NO_P99] if lacks_p99(points) else []),
     ]
     for note in noted:
         wrapped = textwrap.wrap(note, 78, initial_indent="  ", subsequent_indent="    ")
@@ -47,8 +48,7 @@ def curve_lines(view: View) -> list[Text]:
     return lines
 
 
-def _rows(view: View, cell: CellView) -> list[tuple[str, ...]]:
-    points = curve_of(view.run.probes, view.run.trials, cell.id)
+def _rows(points: list[LoadPoint]) -> list[tuple[str, ...]]:
     knee = knee_of(points)
     return [
         (

@@ -12,7 +12,7 @@ import typer
 from pybench.cli.options import AsJson, Servers
 
 if TYPE_CHECKING:
-    from pybench.running.job import Outcome
+    from pybench.records import Run
 
 MATRIX: dict[str, Any] = {
     "name": "demo",
@@ -46,13 +46,13 @@ def demo(
 
     matrix = matrix_from_mapping({**MATRIX, "backends": {"redis": {"source": servers}}})
     job = Job(matrix, command=repeating(sys.argv[1:]), out=out)
-    code, outcome = carry_out_and_show(job, consent=None, as_json=as_json)
-    if open_report and outcome is not None:
-        _open(outcome)
+    code, view = carry_out_and_show(job, consent=None, as_json=as_json)
+    if open_report and view is not None:
+        _open(view.run)
     return code
 
 
-def _open(outcome: Outcome) -> None:
+def _open(run: Run) -> None:
     """Show the report in a browser if a user sits at a desktop."""
     desktop = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if desktop and sys.stdout.isatty():
@@ -60,4 +60,4 @@ def _open(outcome: Outcome) -> None:
 
         from pybench.report import HTML
 
-        webbrowser.open((outcome.run.path / HTML).as_uri())
+        webbrowser.open((run.path / HTML).as_uri())

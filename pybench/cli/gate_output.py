@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.between_runs.changes import BASE
 from pybench.analysis.between_runs.gate_answer import Outcome
-from pybench.cli.compare import figure_object
+from pybench.cli.compare import figure_object, write_page_of_two
 from pybench.cli.job_summary import append, require_summary
-from pybench.cli.output import data, data_json, require_files, say, shown_path, write_file
-from pybench.cli.status import working
+from pybench.cli.output import data, data_json, require_files, say, write_file
 from pybench.exits import Exit
 from pybench.gate.order import HEAD
 
@@ -58,7 +58,6 @@ class Outputs:
     def write(self, outcome: GateOutcome, name: str) -> None:
         """Write everything that was asked for. Raises RecordError, and InputError where stdout cannot be written."""
         from pybench.cli.gate_table import gate_text
-        from pybench.planning.ending import reporting_s
         from pybench.report import gate_markdown, gate_page
         from pybench.report.exports import gate_junit
 
@@ -77,9 +76,7 @@ class Outputs:
         if self.md is not None:
             write_file(self.md, gate_markdown.build(answer, base, head))
         if self.html is not None:
-            with working(f"writing {shown_path(self.html)}", 2 * reporting_s(len(answer.cells))):
-                page = gate_page.build(answer, base, head)
-            write_file(self.html, page)
+            write_page_of_two(self.html, partial(gate_page.build, answer, base, head), len(answer.cells))
         if self.junit is not None:
             write_file(self.junit, gate_junit.build(answer, head, name, answer.headline))
         if self.summary:

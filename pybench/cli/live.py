@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pybench.analysis.comparison.entrants import load_axes, lock_labels
 from pybench.cli.clock import Clock
 from pybench.cli.figures import latency
-from pybench.cli.output import say, shown_path, stderr_console
-from pybench.cli.status import LONG_S, REFRESHES_PER_S, is_live, working
+from pybench.cli.output import say, shown_path
+from pybench.cli.status import LONG_S, LiveLines, live_console, working
 from pybench.columns import COLUMNS
 from pybench.matrix.conditions import condition_texts
 from pybench.notation import visible
@@ -35,8 +35,8 @@ WIDEST_BAR = 100
 
 def watch() -> Watch:
     """The watcher that fits stderr."""
-    console = stderr_console()
-    return LiveView(console) if is_live(console) else PlainLines()
+    console = live_console()
+    return PlainLines() if console is None else LiveView(console)
 
 
 class PlainLines:
@@ -128,8 +128,6 @@ class LiveView:
     """A bar with the time left, the running trial with its current figures, and the last finished trials."""
 
     def __init__(self, console: Console) -> None:
-        from rich.live import Live
-
         self.console = console
         # Guards the fields that the runner's thread writes and the refreshing thread reads.
         self.lock = threading.Lock()
@@ -140,9 +138,7 @@ class LiveView:
         self.running: Slot | None = None
         self.trial: Running | None = None
         self.last: deque[tuple[Slot, Finished]] = deque(maxlen=LAST_SHOWN)
-        self.live = Live(
-            console=console, get_renderable=self.picture, refresh_per_second=REFRESHES_PER_S, transient=True
-        )
+        self.lines = LiveLines(console, self.picture)
 
     def run_begins(
         self, name: str, folder: Path, left: list[Slot], total: int, around: Around = NOTHING_AROUND
@@ -152,7 +148,7 @@ class LiveView:
             self.name, self.total, self.done, self.labels = name, total, total - len(left), labels_of(left)
             self.clock = Clock(left, around)
         self._print(f"{name}: {_share(left, total)}, into {shown_path(folder)}")
-        self.live.start()
+        self.lines.start()
 
     def trial_begins(self, slot: Slot, trial: Running) -> None:
         """Show the trial as the running one."""
@@ -177,9 +173,7 @@ class LiveView:
 
     def run_ends(self) -> None:
         """Remove the view."""
-        # Writing to a closed terminal fails, and must not end the run.
-        with suppress(OSError):
-            self.live.stop()
+        self.lines.stop()
 
     def working(self, text: str, expected_s: float = 0.0) -> AbstractContextManager[None]:
         """Show what is being done, where the view was."""

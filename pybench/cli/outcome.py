@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pybench.running.job import Consent, Job, Outcome
 
 
-def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> tuple[int, Outcome | None]:
-    """Carry out `job` with progress, and show it: the exit code, and the outcome unless a second Ctrl-C ended it."""
+def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> tuple[int, View | None]:
+    """Carry out `job` with progress, and show it: the exit code, and what was shown unless a second Ctrl-C ended it."""
     from pybench.cli.live import watch
     from pybench.running.job import LeftAtOnce, carry_out
 
@@ -52,7 +52,7 @@ def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> t
         complain("interrupted, nothing was measured", hint=None)
         return Exit.INTERRUPTED, None
     try:
-        return show(outcome, as_json=as_json), outcome
+        return show(outcome, as_json=as_json)
     except KeyboardInterrupt:
         folder = quote(shown_path(outcome.run.path))
         further = f"; resume with {_resume_command(outcome.run.path)}" if _is_interrupted(outcome.run) else ""
@@ -60,15 +60,15 @@ def carry_out_and_show(job: Job, *, consent: Consent | None, as_json: bool) -> t
         return Exit.INTERRUPTED, None
 
 
-def show(outcome: Outcome, *, as_json: bool) -> Exit:
+def show(outcome: Outcome, *, as_json: bool) -> tuple[Exit, View]:
     """Print `outcome`: the table, or the whole outcome as one JSON object, to stdout; messages to stderr.
 
-    Returns the exit code, which the JSON object holds too.
+    Returns the exit code, which the JSON object holds too, and the view of the run.
     """
     from pybench.planning.ending import reporting_s
     from pybench.report.view import make_view
 
-    cells, troubles = len(outcome.run.summary), list[PybenchError]()
+    troubles: list[PybenchError] = []
     with working("comparing the locks"):
         view = make_view(outcome.run)
         table = "" if as_json else table_text(outcome.run, view)
@@ -83,7 +83,7 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
     # The charts take longer than the table, so the table is printed first.
     folder = shown_path(outcome.run.path)
     try:
-        with working("writing the report", reporting_s(cells)):
+        with working("writing the report", reporting_s(len(outcome.run.summary))):
             write_report(outcome.run, view)
         say(f"report: {folder}/{HTML}")
     except PybenchError as error:
@@ -105,7 +105,7 @@ def show(outcome: Outcome, *, as_json: bool) -> Exit:
         say(f"{kept}resume with: {_resume_command(outcome.run.path)}")
     code = exits.first({outcome.exit, *(trouble.exit for trouble in troubles)})
     say_meaning(code)
-    return code
+    return code, view
 
 
 def _is_interrupted(run: Run) -> bool:

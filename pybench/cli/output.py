@@ -95,7 +95,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def require_files(**files: Path | None) -> None:
-    """Check the files that a user named by options, before anything is measured. Raises InputError."""
+    """Check the files that a user named by options, before the work that fills them. Raises InputError."""
     from pybench.records.atomic import absolute, require_writable
 
     for option, path in files.items():

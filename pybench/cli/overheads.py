@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-EARLIER_COUNTS_FOR = 10
-"""The overhead of an earlier part counts as much as that of so many cells, so that a first slow cell moves little."""
 LEAST_IN_SEQUENCE, MOST_IN_SEQUENCE = 4, 20
 """So many trials in sequence share a factor: those of a block, within these bounds."""
 ALIKE = 4
@@ -53,9 +51,10 @@ class _Fit:
 
 @dataclass
 class Overheads:
-    """The overheads of the trials of a run. `usual` is expected before the first; any unit."""
+    """The overheads of the trials of a run, in seconds."""
 
     usual: float
+    """What is expected before the first trial."""
     in_sequence: int
     """How many trials in sequence share a factor."""
     counts_for: int = 0
@@ -75,15 +74,15 @@ class Overheads:
         fit = self._fit()
         return fit.factor * fit.levels[cell] if cell in fit.levels else self._elsewhere()
 
-    def of_all(self, left: Mapping[str, int], unit: float = 1.0) -> Expected:
-        """The overhead that is expected of so many trials of each cell, times `unit`."""
+    def of_all(self, left: Mapping[str, int]) -> Expected:
+        """The overhead that is expected of so many trials of each cell."""
         fit, count = self._fit(), sum(left.values())
-        value = unit * sum(many * self.of(cell) for cell, many in left.items())
+        value = sum(many * self.of(cell) for cell, many in left.items())
         if not count or not fit.factor:
             return Expected(value)
         sequences = max(1.0, count / self.in_sequence / ALIKE)
         share = math.hypot(fit.certain, fit.wanders / math.sqrt(sequences)) / fit.factor
-        each = fit.spread * unit * math.sqrt(sum(many * self.of(cell) ** 2 for cell, many in left.items()))
+        each = fit.spread * math.sqrt(sum(many * self.of(cell) ** 2 for cell, many in left.items()))
         return Expected(value, math.hypot(each, value * share))
 
     def _elsewhere(self) -> float:
@@ -113,14 +112,27 @@ def _fit(cells: list[str], values: list[float], in_sequence: int) -> _Fit:
     cell, value = np.array([places[name] for name in cells]), np.array(values)
     # Counted from the latest trial, so that the latest factor has a whole sequence.
     time = np.arange(len(value))[::-1] // in_sequence
-    level, factor = _levels_and_factors(cell, time, value)
-    expected = level[cell] * factor[time]
-    freedom = max(1, len(value) - (1 if _is_first_block(cell) else len(names)) - len(factor) + 1)
-    if _is_first_block(cell):
-        expected = value.mean() * factor[time]
+    # While most cells have one trial, what belongs to the cell and what to the time cannot be told apart.
+    is_first_block = len(value) < 2 * len(names)
+    level, factor = (_of_first_block if is_first_block else _in_turn)(cell, time, value)
+    each = level[cell]
+    expected = (value.mean() if is_first_block else each) * factor[time]
+    freedom = max(1, len(value) - (1 if is_first_block else len(names)) - len(factor) + 1)
     # Few trials say little about how much trials vary, and are given more room.
     spread = _size(value - expected) / _size(expected) * math.sqrt(len(value) / freedom) * (1 + 2 / freedom)
-    return _of_latest(level, factor, spread, cell=cell, time=time, names=names, in_sequence=in_sequence)
+    error = _error(each[time == 0], spread)
+    wanders = math.sqrt(max(0.0, _wander(factor[: len(value) // in_sequence]) ** 2 - error**2))
+    difference = float(factor[0]) - 1
+    # A factor that wanders says little about the trials to come, however well it is known.
+    share = _beyond_chance(difference, math.hypot(error, wanders))
+    of_all = math.hypot(_error(each, spread), wanders / math.sqrt(max(1.0, len(factor) / ALIKE)))
+    return _Fit(
+        levels=dict(zip(names, level.tolist(), strict=True)),
+        factor=1 + share * difference,
+        spread=spread,
+        certain=math.hypot(share * error, (1 - share) * of_all),
+        wanders=wanders,
+    )
 
 
 def _size(figures: NDArray[np.float64]) -> float:
@@ -128,25 +140,32 @@ def _size(figures: NDArray[np.float64]) -> float:
     return float(np.sqrt(np.sum(figures**2)))
 
 
-def _is_first_block(cell: NDArray[np.int64]) -> bool:
-    """Whether most cells have one trial, so that cell and time cannot be told apart by it."""
-    return len(cell) < 2 * (int(cell.max()) + 1)
+def _error(expected: NDArray[np.float64], spread: float) -> float:
+    """The standard deviation of the sum of these trials, as a share of it."""
+    total = float(np.sum(expected))
+    return spread * _size(expected) / total if total else 0.0
 
 
-def _levels_and_factors(
+def _of_first_block(
+    cell: NDArray[np.int64], time: NDArray[np.int64], value: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Level of each cell and factor of each time.
+
+    Cells run in random order, so the times differ by the cells that they happened to have, and by their factor.
+    """
+    factor = _shrunk(np.bincount(time, value) / np.bincount(time) / value.mean(), time, value)
+    return _divided(np.bincount(cell, value), np.bincount(cell, factor[time]), 0.0), factor
+
+
+def _in_turn(
     cell: NDArray[np.int64], time: NDArray[np.int64], value: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Level of each cell and factor of each time; the mean factor of all trials is 1."""
-    totals = np.bincount(cell, value), np.bincount(time, value)
-    if _is_first_block(cell):
-        # Cells run in random order, so the times differ by the cells that they happened to have, and by their factor.
-        factor = _shrunk(totals[1] / np.bincount(time) / value.mean(), time, value)
-        return totals[0] / np.bincount(cell, factor[time]), factor
-    factor = np.ones(int(time.max()) + 1)
-    level = totals[0] / np.bincount(cell)
+    of_cells, of_times = np.bincount(cell, value), np.bincount(time, value)
+    level = of_cells / np.bincount(cell)
     for _ in range(ROUNDS):
-        factor = _divided(totals[1], np.bincount(time, level[cell]))
-        level = _divided(totals[0], np.bincount(cell, factor[time]))
+        factor = _divided(of_times, np.bincount(time, level[cell]), 1.0)
+        level = _divided(of_cells, np.bincount(cell, factor[time]), 0.0)
     mean = float(value.sum() / np.sum(level[cell]))
     return level * mean, factor / mean
 
@@ -159,9 +178,9 @@ def _shrunk(factor: NDArray[np.float64], time: NDArray[np.int64], value: NDArray
     return shrunk
 
 
-def _divided(total: NDArray[Any], by: NDArray[Any]) -> NDArray[np.float64]:
-    """`total / by`, and 1 where there is nothing to divide by."""
-    found: NDArray[np.float64] = np.ones(len(by))
+def _divided(total: NDArray[Any], by: NDArray[Any], otherwise: float) -> NDArray[np.float64]:
+    """`total / by`, and `otherwise` where both are 0: trials without any overhead."""
+    found: NDArray[np.float64] = np.full(len(by), otherwise)
     np.divide(total, by, out=found, where=by > 0)
     return found
 
@@ -169,34 +188,6 @@ def _divided(total: NDArray[Any], by: NDArray[Any]) -> NDArray[np.float64]:
 def _beyond_chance(difference: float, error: float) -> float:
     """The share of a difference that counts: 0 within its standard error, nearly 1 far beyond it."""
     return max(0.0, 1 - (error / difference) ** 2) if difference else 0.0
-
-
-def _of_latest(
-    level: NDArray[np.float64],
-    factor: NDArray[np.float64],
-    spread: float,
-    *,
-    cell: NDArray[np.int64],
-    time: NDArray[np.int64],
-    names: list[str],
-    in_sequence: int,
-) -> _Fit:
-    """The factor of the latest trials, as far as it differs by more than chance, and how certain it is."""
-    latest = float(np.sum(level[cell[time == 0]]))
-    error = spread * _size(level[cell[time == 0]]) / latest if latest else 0.0
-    whole = factor[: len(cell) // in_sequence]
-    wanders = math.sqrt(max(0.0, _wander(whole) ** 2 - error**2))
-    # A factor that wanders says little about the trials to come, however well it is known.
-    share = _beyond_chance(float(factor[0]) - 1, math.hypot(error, wanders))
-    of_trials = spread * _size(level[cell]) / float(np.sum(level[cell]))
-    of_all = math.hypot(of_trials, wanders / math.sqrt(max(1.0, len(factor) / ALIKE)))
-    return _Fit(
-        levels=dict(zip(names, level.tolist(), strict=True)),
-        factor=1 + share * (float(factor[0]) - 1),
-        spread=spread,
-        certain=math.hypot(share * error, (1 - share) * of_all),
-        wanders=wanders,
-    )
 
 
 def _wander(factor: NDArray[np.float64]) -> float:

@@ -17,7 +17,7 @@ from pybench.errors import InputError, PybenchError
 from pybench.exits import Exit
 
 if TYPE_CHECKING:
-    from pybench.records import Run
+    from pybench.report.view import View
     from pybench.running.job import Job
 
 Out = Annotated[
@@ -70,13 +70,13 @@ def run(
     require_files(junit=junit)
     require_summary(asked=summary)
     job = _new_job(asked, out, history=history) if resume is None else _resumed_job(resume, asked, out, history=history)
-    code, outcome = carry_out_and_show(job, consent=asking(yes=yes), as_json=as_json)
-    if outcome is None:
+    code, view = carry_out_and_show(job, consent=asking(yes=yes), as_json=as_json)
+    if view is None:
         return code
-    return exits.first({Exit(code), *_written_for_ci(outcome.run, junit, summary=summary)})
+    return exits.first({Exit(code), *_written_for_ci(view, junit, summary=summary)})
 
 
-def _written_for_ci(run: Run, junit: Path | None, *, summary: bool) -> set[Exit]:
+def _written_for_ci(view: View, junit: Path | None, *, summary: bool) -> set[Exit]:
     """Write what a CI service shows; returns the exit codes of what could not be written."""
     from pybench.cli.job_summary import append
     from pybench.report import job_summary
@@ -84,8 +84,8 @@ def _written_for_ci(run: Run, junit: Path | None, *, summary: bool) -> set[Exit]
 
     codes = set()
     for write in (
-        *((lambda: write_file(junit, junit_file.build(run)),) if junit is not None else ()),
-        *((lambda: append(job_summary.build(run)),) if summary else ()),
+        *((lambda: write_file(junit, junit_file.build(view.run, view)),) if junit is not None else ()),
+        *((lambda: append(job_summary.build(view)),) if summary else ()),
     ):
         try:
             write()

@@ -18,16 +18,38 @@ from pybench.cli.output import say, stderr_console, takes_styles
 from pybench.notation import visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 LONG_S = 10.0
 """A log mentions no time, left or needed, below so many seconds."""
 REFRESHES_PER_S = 4
 
 
-def is_live(console: Console) -> bool:
-    """Whether lines on stderr can be replaced. FORCE_COLOR colours a log, but replaces nothing."""
-    return sys.stderr.isatty() and takes_styles(console)
+def live_console() -> Console | None:
+    """The console of stderr where its lines can be replaced. FORCE_COLOR colours a log, but replaces nothing."""
+    console = stderr_console() if sys.stderr.isatty() else None
+    return console if console is not None and takes_styles(console) else None
+
+
+class LiveLines:
+    """Lines at the end of a terminal, which are drawn again several times a second, and are removed at the end."""
+
+    def __init__(self, console: Console, picture: Callable[[], RenderableType]) -> None:
+        """`picture` draws the lines; a thread calls it."""
+        from rich.live import Live
+
+        self._live = Live(console=console, get_renderable=picture, refresh_per_second=REFRESHES_PER_S, transient=True)
+
+    def start(self) -> None:
+        """Show the lines."""
+        # Writing to a closed terminal fails, and must not end the work.
+        with suppress(OSError):
+            self._live.start()
+
+    def stop(self) -> None:
+        """Remove the lines. A second call does nothing."""
+        with suppress(OSError):
+            self._live.stop()
 
 
 @contextmanager
@@ -40,7 +62,7 @@ def working(text: str, expected_s: float = 0.0) -> Iterator[None]:
         of = f" of about {wall_time(expected_s)}" if expected_s >= max(LONG_S, took_s) else ""
         return f"{text}: {wall_time(took_s)}{of}"
 
-    if expected_s >= LONG_S and not is_live(stderr_console()):
+    if expected_s >= LONG_S and live_console() is None:
         say(f"{text}, about {wall_time(expected_s)}")
     with line(so_far):
         yield
@@ -49,25 +71,21 @@ def working(text: str, expected_s: float = 0.0) -> Iterator[None]:
 @contextmanager
 def line(text: Callable[[], str]) -> Iterator[None]:
     """A line on a terminal that shows what `text` returns at the time, while the block runs; nothing elsewhere."""
-    console = stderr_console()
-    if not is_live(console):
+    console = live_console()
+    if console is None:
         yield
         return
-    from rich.live import Live
     from rich.text import Text
 
     def picture() -> Text:
         return Text(visible(text()), no_wrap=True, overflow="ellipsis")
 
-    live = Live(console=console, get_renderable=picture, refresh_per_second=REFRESHES_PER_S, transient=True)
-    # Writing to a closed terminal fails, and must not end the work.
-    with suppress(OSError):
-        live.start()
+    lines = LiveLines(console, picture)
+    lines.start()
     try:
         yield
     finally:
-        with suppress(OSError):
-            live.stop()
+        lines.stop()
 
 
 def reading_s(folder: Path) -> float:

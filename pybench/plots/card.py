@@ -22,12 +22,11 @@ _FINER = 4
 """A mask is drawn larger and made smaller again, so that its edge is smooth."""
 
 
-def card(drawn: Image.Image, border: str) -> tuple[bytes, int, int]:
-    """`drawn` as the bytes of a PNG with a palette, its width and its height; the corners are cut off."""
-    size = drawn.size
-    shape = _rounded(size, 0.0)
+def card(drawn: Image.Image, border: str) -> bytes:
+    """`drawn` as the bytes of a PNG with a palette, in the same size; the corners are cut off."""
+    shape = _rounded(drawn.size, 0.0)
     opaque = drawn.convert("RGB")
-    opaque.paste(border, mask=ImageChops.subtract(shape, _rounded(size, _BORDER)))
+    opaque.paste(border, mask=ImageChops.subtract(shape, _rounded(drawn.size, _BORDER)))
     packed = opaque.quantize(_COLOURS, dither=Image.Dither.NONE)
     alpha, pixels = np.asarray(shape), np.array(packed)
     step = (alpha.astype(int) * (_CORNERS - 1)) // 255
@@ -39,7 +38,7 @@ def card(drawn: Image.Image, border: str) -> tuple[bytes, int, int]:
     steps = bytes(255 * place // (_CORNERS - 1) for place in range(_CORNERS))
     file = io.BytesIO()
     image.save(file, format="png", optimize=True, transparency=bytes([255] * _COLOURS) + steps)
-    return file.getvalue(), *size
+    return file.getvalue()
 
 
 def _rounded(size: tuple[int, int], inset: float) -> Image.Image:

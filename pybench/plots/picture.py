@@ -54,8 +54,9 @@ class Picture(Figure):
 
         drawn = io.BytesIO()
         self.savefig(drawn, format="png", dpi=DPI, bbox_inches="tight", pad_inches=_MARGIN)
-        data, width, height = card(Image.open(drawn), colour("--line-strong"))
-        return data, {"width": width * SHOWN_DPI // DPI, "height": height * SHOWN_DPI // DPI, "alt": self.alt}
+        image = Image.open(drawn)
+        shown = {"width": image.width * SHOWN_DPI // DPI, "height": image.height * SHOWN_DPI // DPI}
+        return card(image, colour("--line-strong")), {**shown, "alt": self.alt}
 
 
 @cache

@@ -64,15 +64,15 @@ def write_named(path: Path, data: bytes) -> None:
 def require_writable(path: Path) -> None:
     """Make the folders above the file that a user named. Raises RecordError if `write_named` would fail.
 
-    For before a measurement: a wrong name must not cost the minutes that it takes.
+    For before a measurement or another long work: a wrong name must not cost the minutes that it takes.
     """
     with _explained_file(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        trial = _temporary(path)
-        trial.touch()
-        trial.unlink()
+        temporary = _temporary(path)
+        temporary.touch()
+        temporary.unlink()
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def latency_of_now(latency: pa.Table) -> pa.Table:
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of the manifest's `cells` with every axis, and with its loop replaced by the axes of the loop."""
     loop = cell.get("loop")
-    entry: dict[str, Any] = {name: ADDED[name] for name in ("rtt", "stages", "mode", "faults")} | {
+    entry: dict[str, Any] = {name: value for name, value in ADDED.items() if name in AXES} | {
         name: value for name, value in cell.items() if name != "loop"
     }
     if loop is None:

@@ -35,7 +35,7 @@ def write_report(run: Run, view: View | None = None) -> tuple[Path, Path]:
 def _write(folder: Path, name: str, text: str) -> Path:
     from pybench.records.atomic import explained, write_atomically
 
-    path = Path(folder) / name
-    with explained(Path(folder)):
+    path = folder / name
+    with explained(folder):
         write_atomically(path, text.encode("utf-8"))
     return path

@@ -33,6 +33,7 @@ REMARKS = {
     Out.NO_GRANTS: "no grants",
     Out.NO_TRIAL: "no complete trial",
     Out.LATE: "generator was late",
+    Out.NO_LIMIT: "no limit found",
 }
 
 

@@ -10,13 +10,14 @@ from pybench.report.exports.junit import threshold_sentence
 
 if TYPE_CHECKING:
     from pybench.records import Run
+    from pybench.report.view import View
 
 SHOWN = 20
 
 
-def build(run: Run) -> str:
+def build(view: View) -> str:
     """The whole summary."""
-    return "\n\n".join([markdown.build(run).rstrip(), *thresholds(run)]) + "\n"
+    return "\n\n".join([markdown.build(view.run, view).rstrip(), *thresholds(view.run)]) + "\n"
 
 
 def thresholds(run: Run) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a job cannot use in the end is refused before it measures: files to write, and a base that is the head."""
+"""What a job cannot use in the end is refused before its work: files to write, and a base that is the head."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ COMMANDS = {
     "run": ("run", "locks.yaml", "--trials", "1"),
     "gate": ("gate", "locks.yaml", "--base-redis", "redis://127.0.0.1:1"),
 }
+REFERENCE = str(Path(__file__).parents[2] / "results" / "reference")
+COMPARE = ("compare", REFERENCE, REFERENCE)
 
 
 @pytest.fixture
@@ -29,12 +31,18 @@ def assert_refused(answer: Answer, complaint: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "option"), [("run", "--junit"), ("gate", "--md"), ("gate", "--html"), ("gate", "--junit")]
+    ("command", "option"),
+    [
+        *(("run", "--junit"), ("gate", "--md"), ("gate", "--html"), ("gate", "--junit")),
+        *(("compare", "--md"), ("compare", "--html")),
+    ],
 )
 def test_a_file_that_cannot_be_written_is_named_with_its_option(inside: Pybench, tmp_path: Path, command, option):
-    answer = inside(*COMMANDS[command], option, "folder")
+    line = COMMANDS.get(command, COMPARE)
+    answer = inside(*line, option, "folder")
     assert_refused(answer, f"error: {option}: {tmp_path}/folder cannot be written: Is a directory", tmp_path)
-    answer = inside(*COMMANDS[command], option, "locks.yaml/file")
+    assert not answer.out
+    answer = inside(*line, option, "locks.yaml/file")
     assert_refused(answer, f"error: {option}: {tmp_path}/locks.yaml/file cannot be written: ", tmp_path)
 
 

@@ -23,6 +23,7 @@ from pybench.analysis.comparison.pairs import (
     paired_logs,
     positive,
 )
+from pybench.analysis.limits import GENERATOR
 from pybench.analysis.significance import Ratio, Tested
 from pybench.analysis.starvation import GIVES_UP, refused_share, serves_all, starving
 from pybench.numbers import missing
@@ -35,8 +36,6 @@ Columns = Mapping[str, Sequence[object]]
 
 _AT_LEAST = {Figure.RESPONSE: "acquire_p99_at_least_us"}
 """The columns with lower bounds of figures that unfinished waits leave without a value."""
-GENERATOR = "load generator"
-"""What limits a search that says nothing of its lock beyond its limit."""
 _OF_THE_SERVED = {Figure.STARVATION, Figure.FAIRNESS, Figure.RESPONSE, Figure.LONGEST_WAIT}
 """Figures of granted acquires only: in these a lock that refuses many acquires never counts as better."""
 

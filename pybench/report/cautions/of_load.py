@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from pybench.analysis.assumptions import entry_of
 from pybench.analysis.comparison.entrants import BASE_LINE, offered_clients
+from pybench.analysis.limits import GENERATOR
 from pybench.analysis.overload import overload
 from pybench.analysis.send_delay import late_cells
 from pybench.analysis.starvation import GIVES_UP, refused_share, starving
@@ -130,7 +131,7 @@ def _limited(view: View) -> Iterator[Caution]:
             continue
         if cell.number("limit_per_s") is None:
             none.append(cell.name)
-        elif cell.row.get("limited_by") == "load generator":
+        elif cell.row.get("limited_by") == GENERATOR:
             own.append(cell.name)
         elif cell.number("limit_high_per_s") is None:
             open_ended.append(cell.name)

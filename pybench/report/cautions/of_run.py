@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pybench.analysis.assumptions import servers_of
 from pybench.analysis.disturbances import DISTURBANCES, disturbances
 from pybench.analysis.error_replies import refusals
 from pybench.analysis.send_delay import REMEDY, late_cells
 from pybench.analysis.thresholds import ThresholdResult
 from pybench.analysis.ttl_advice import advice_of
 from pybench.analysis.verdicts import controls_caught
+from pybench.matrix.faults import recorded_faults
 from pybench.numbers import missing, plural
 from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.cautions.of_load import strain
@@ -141,7 +141,7 @@ def _harmed(view: View) -> Iterator[Caution]:
     harmed = [cell for cell in view.cells if faults.has_faults(cell)]
     if not harmed:
         return
-    names = list(dict.fromkeys(servers_of(cell.row).removeprefix("under ") for cell in harmed))
+    names = list(dict.fromkeys(" and ".join(recorded_faults(cell.row["faults"]).names) for cell in harmed))
     yield Caution(
         "Faults",
         f"In {len(harmed)} of {plural(len(view.cells), 'cell')} these faults were caused on purpose: "

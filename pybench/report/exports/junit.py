@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pybench.analysis.thresholds import ThresholdResult
     from pybench.records import Run
-    from pybench.report.view import CellView
+    from pybench.report.view import CellView, View
 
 FIGURES = ("safe_grants_per_s", "acquire_p50_us", "acquire_p99_us", "longest_wait_us", "grants", "contended_grants")
 _OUTCOMES = {Verdict.UNSAFE.value: "skipped", Verdict.UNDECIDED.value: "skipped", Verdict.VOID.value: "error"}
@@ -29,9 +29,9 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
 
 
-def build(run: Run) -> str:
-    """The whole file."""
-    view = make_view(run)
+def build(run: Run, view: View | None = None) -> str:
+    """The whole file; `view` is that of `run`, where the caller has it."""
+    view = make_view(run) if view is None else view
     name = str(run.manifest.get("name") or "run")
     root = Xml.Element("testsuites", name=text(f"pybench {name}"))
     verdicts = Xml.SubElement(root, "testsuite", name=text(f"{name}: verdicts"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from pybench.analysis.limits import NO_P99, LoadPoint, curve_of, interval_text, knee_of
+from pybench.analysis.limits import NO_P99, LoadPoint, curve_of, interval_text, knee_of, lacks_p99
 from pybench.formats import Format
 from pybench.matrix.conditions import Conditions, say_conditions
 from pybench.matrix.search_modes import recorded_mode
@@ -96,7 +96,7 @@ def render(view: View) -> Section | None:
         *([KNEE] if any(one.knee for one in everything) else []),
         *([SEARCH] if any(not one.points and len(one.probes) for one in everything) else []),
         *([LINE] if any(one.limit is not None for one in everything) else []),
-        *([f"{NO_P99}."] if any(one.points for one in everything) and not _have_p99(everything) else []),
+        *([f"{NO_P99}."] if lacks_p99([point for one in everything for point in one.points]) else []),
     ]
     charts = Charts(
         id="limit",
@@ -109,10 +109,6 @@ def render(view: View) -> Section | None:
         tables=_tables(everything),
     )
     return charts_section(charts)
-
-
-def _have_p99(everything: Sequence[_Searched]) -> bool:
-    return any(point.p99_us is not None for one in everything for point in one.points)
 
 
 def limit_tables(view: View) -> list[DataTable]:
