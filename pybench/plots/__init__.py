@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pybench.plots.picture import Picture
     from pybench.plots.tables import about, caveats, names, say, table
     from pybench.plots.trade import scatter
+    from pybench.plots.window import over_time
 
 __all__ = [
     "Picture",
@@ -37,6 +38,7 @@ __all__ = [
     "histogram",
     "names",
     "open_run",
+    "over_time",
     "percentiles",
     "phases",
     "quantiles_by_trial",
@@ -63,6 +65,7 @@ _HOME = {
     "verdicts": "pybench.plots.grids",
     "against_load": "pybench.plots.lines",
     "open_run": "pybench.plots.opening",
+    "over_time": "pybench.plots.window",
     "Picture": "pybench.plots.picture",
     "sessions": "pybench.plots.database",
     "about": "pybench.plots.tables",

@@ -6,8 +6,10 @@ import io
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -185,3 +187,23 @@ def test_matplotlib_is_loaded_with_the_first_picture_only():
     )
     done = subprocess.run([sys.executable, "-c", light], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_grants_over_time_have_their_median_and_the_times_of_planned_faults():
+    run = make_run([Point("mutex", 16, 1), FAST], trials=3)
+    quiet = plots.over_time(run)
+    steps = run.timeline[run.timeline["cell"].str.startswith("mutex")].groupby("start_ns")["grants"].median()
+    (line,) = [line for line in quiet.axes[0].lines if line.get_label() == "mutex ✓"]
+    assert list(line.get_ydata()) == list(steps)
+    assert "naive, UNSAFE" in repr(quiet)
+    assert "Shaded" not in repr(quiet)
+    fault = {"trial": 1, "fault": 0, "name": "kill redis[0]", "from_ns": 500_000_000, "until_ns": 700_000_000}
+    cell = run.summary["cell"][run.summary["strategy"] == "mutex"].iloc[0]
+    harmed = replace(run, faults=pd.DataFrame([{**fault, "cell": cell, "error": None}]))
+    assert "Shaded: kill redis[0] from 0.50 s to 0.70 s." in repr(plots.over_time(harmed, where="strategy == 'mutex'"))
+    assert "Shaded" not in repr(plots.over_time(harmed, where="strategy == 'naive'"))
+
+
+def test_a_window_without_a_whole_step_has_no_grants_over_time():
+    with pytest.raises(InputError, match="no window of these cells had a whole step"):
+        plots.over_time(make_run([Point("mutex", 16, 1)], steps=0))

@@ -92,6 +92,11 @@ def spans(view: View, cells: Iterable[CellView]) -> list[tuple[float, float, str
     return sorted((begin / 1e9, end / 1e9, name) for (name, _), begin, end in widest.itertuples())
 
 
+def told(found: Iterable[tuple[float, float, str]]) -> str:
+    """The shaded times of a chart for its text alternative."""
+    return "".join(f" Shaded: {name} from {begin:.2f} s to {end:.2f} s." for begin, end, name in found)
+
+
 def shading(found: Iterable[tuple[float, float, str]]) -> list[dict[str, Any]]:
     """Rectangles over the whole height of a chart over time."""
     return [

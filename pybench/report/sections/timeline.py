@@ -38,8 +38,7 @@ MEDIANS = (
 
 def render(view: View) -> Section | None:
     """Grants per step of every trial, a panel for each load; None where no window had a whole step."""
-    steps = whole_steps(view)
-    steps["grants"] = steps["grants"] * (STEP_NS / steps["step_ns"])
+    steps = per_100_ms(view)
     if steps.empty:
         return None
     medians = steps.drop_duplicates(["cell", "start_ns"])
@@ -65,6 +64,13 @@ def render(view: View) -> Section | None:
         tables=[_table(view, by_cell)],
     )
     return charts_section(charts)
+
+
+def per_100_ms(view: View) -> pd.DataFrame:
+    """`whole_steps`, with the mean `grants` of each 100 ms where a step of a long window is longer."""
+    steps = whole_steps(view)
+    steps["grants"] = steps["grants"] * (STEP_NS / steps["step_ns"])
+    return steps
 
 
 def whole_steps(view: View) -> pd.DataFrame:
@@ -121,7 +127,7 @@ def _panel(
     missing = [one.line.label for one in cells if one.id not in by_cell]
     harmed = faults.spans(view, drawn)
     shapes = {"shapes": faults.shading(harmed)} if harmed else {}
-    alt += "".join(f" Shaded: {name} from {begin:.2f} s to {end:.2f} s." for begin, end, name in harmed)
+    alt += faults.told(harmed)
     if not parts:
         layout = {"xaxis": x.layout(), "yaxis": y.layout(), "margin": MARGIN, **shapes}
         return Figure(id_, title, alt, data, layout, missing=missing)
