@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Any
 
-from pybench.matrix.durations import format_duration, parse_duration
-from pybench.notation import BadValue, parse_choice, parse_count
+from pybench.matrix.durations import MS, S, format_duration, parse_duration
+from pybench.notation import BadValue, parse_choice, parse_count, shown
 from pybench.strategies import ServerKind
 
 MOST_BYTES_PER_S = 10_000_000_000
+LONGEST_LAG_NS = S
+USUAL_LAG_NS = 100 * MS
 
 
 class Target(StrEnum):
@@ -51,6 +53,8 @@ class Does(Enum):
     """Servers and clients go on, with their data and connections."""
     DISTURBS = auto()
     """Connections end, or somebody does not reply for a while. All data stay."""
+    JUMPS = auto()
+    """The server goes on, and lets leases end too early or too late."""
     ENDS = auto()
     """The server ends. What it keeps depends on its settings and on the fault."""
 
@@ -89,14 +93,42 @@ def _positive(value: object) -> int:
     return ns
 
 
+def _lag(value: object) -> int:
+    ns = _positive(value)
+    if ns > LONGEST_LAG_NS:
+        raise BadValue(f"{shown(value)} is too long", hint=f"at most {format_duration(LONGEST_LAG_NS)}")
+    return ns
+
+
+def _jump(value: object) -> int:
+    """Nanoseconds of `+10s` or `-10s`, in whole milliseconds."""
+    text = value.strip() if isinstance(value, str) else value
+    is_back = isinstance(text, str) and text.startswith("-")
+    ns = _positive(text[1:] if isinstance(text, str) and text[:1] in ("+", "-") else text)
+    if ns % MS:
+        raise BadValue(f"{shown(value)} is not in whole milliseconds", hint="use for example +10s")
+    return -ns if is_back else ns
+
+
+def _jump_text(ns: int) -> str:
+    return f"{'-' if ns < 0 else '+'}{format_duration(abs(ns))}"
+
+
 _SERVERS = (Target.REDIS, Target.POSTGRES)
 _ALL = tuple(Target)
 _COUNT = ["integer", "string"]
 _BY = Parameter(
     _positive,
-    {"type": "string", "examples": ["20ms"], "description": "For delay and jitter."},
+    {"type": "string", "examples": ["20ms"], "description": "For delay and jitter; for clock +10s or -10s."},
     format_duration,
     needed=True,
+)
+_JUMP = Parameter(_jump, _BY.schema, _jump_text, needed=True)
+_LAG = Parameter(
+    _lag,
+    {"type": "string", "default": "100ms", "description": "For failover: from the cut of the link to the kill."},
+    format_duration,
+    default=USUAL_LAG_NS,
 )
 _BYTES_PER_S = Parameter(
     lambda value: parse_count(value, highest=MOST_BYTES_PER_S),
@@ -142,6 +174,20 @@ KINDS: Mapping[str, Kind] = {
         Lasting.AT_ONCE,
         Does.ENDS,
         data=_DATA,
+    ),
+    "failover": _of_server(
+        "A replica loses its link, the primary is killed after `lag`, and the data of the replica take its place.",
+        Lasting.AT_ONCE,
+        Does.ENDS,
+        (Target.REDIS,),
+        lag=_LAG,
+    ),
+    "clock": _of_server(
+        "The wall clock of the server jumps by the time `by`, and back after `for`.",
+        Lasting.TO_THE_END,
+        Does.JUMPS,
+        (Target.REDIS,),
+        by=_JUMP,
     ),
     "pause": _of_server(
         "The server is stopped (SIGSTOP), and goes on later (SIGCONT).", Lasting.TO_THE_END, Does.DISTURBS

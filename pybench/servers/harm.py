@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import shutil
 import signal
+import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pybench.errors import ServerError
 from pybench.servers.connection import ANSWER_S
+from pybench.servers.redis.conversation import fields
 from pybench.servers.redis.server import Server
+from pybench.servers.supervised import LOOPBACK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pybench.servers import AnyServer, ServerPool
     from pybench.servers.pool import StartedServer
+    from pybench.servers.redis.conversation import Conversation
+    from pybench.servers.redis.supervisor import SupervisedServer
 
 _BUSY = "local over = os.clock() + tonumber(ARGV[1]) while os.clock() < over do end return 1"
 """Lua that computes for so many seconds. Meanwhile the server, which has one thread for commands, serves nobody."""
@@ -73,7 +78,7 @@ class Restart(Kill):
     def begin(self) -> None:
         """See `Harm`."""
         if isinstance(self._server, Server) and self._keeps_data:
-            self._save_and_end(self._server)
+            _save_and_end(self._server, self._process)
         else:
             self._process.ask_to_end()
         self._process.await_end()
@@ -86,14 +91,72 @@ class Restart(Kill):
         # Otherwise a later kill would bring this data back.
         (self._process.folder / SNAPSHOT).unlink(missing_ok=True)
 
-    def _save_and_end(self, server: Server) -> None:
-        try:
-            with server.conversation() as conversation:
-                conversation.ask("SHUTDOWN", "SAVE")
-        except ServerError:
-            # The server ends without a reply. One that refuses to save, as on a full disk, still runs.
-            if self._process.is_running():
-                self._process.await_end(ANSWER_S)
+
+class Failover(Harm):
+    """A replica takes the place of its primary, without what the primary was told since their link was cut.
+
+    The link is cut and the replica takes writes of its own (`REPLICAOF NO ONE`). After `lag_s` the primary is killed.
+    Then a server with the data of the replica runs at the address of the primary, as behind a virtual address; this
+    replica, and all others, follow it afterwards.
+    """
+
+    def __init__(self, pool: ServerPool, server: Server, lag_s: float) -> None:
+        self._pool, self._server, self._lag_s = pool, server, lag_s
+        self._primary = pool.process_of(server)
+        self._promoted = pool.process_of(server.replicas[0])
+
+    def begin(self) -> None:
+        """See `Harm`."""
+        for replica in self._server.replicas:
+            with replica.conversation() as conversation:
+                conversation.ask("REPLICAOF", "NO", "ONE")
+        time.sleep(self._lag_s)
+        self._primary.kill()
+        _remove_data(self._primary.folder)
+        self._save(self._server.replicas[0])
+        for name, copy in ((SNAPSHOT, shutil.copy2), (APPENDED, shutil.copytree)):
+            if (self._promoted.folder / name).exists():
+                copy(self._promoted.folder / name, self._primary.folder / name)
+
+    def end(self) -> None:
+        """See `Harm`."""
+        for process in (self._primary, self._promoted):
+            self._pool.start_again(process)
+            (process.folder / SNAPSHOT).unlink(missing_ok=True)
+        feeds = cast("SupervisedServer", self._primary).feeds
+        assert feeds is not None, "a primary with replicas has a port for them"
+        for replica in self._server.replicas[1:]:
+            with replica.conversation() as conversation:
+                conversation.ask("REPLICAOF", LOOPBACK, str(feeds.port))
+
+    def settle(self) -> None:
+        """See `Harm`."""
+        self._pool.await_replicas(self._primary)
+
+    def _save(self, replica: Server) -> None:
+        """End the replica with all its data on disk."""
+        with replica.conversation() as conversation:
+            # After its first copy of the primary a replica writes a new file in the background.
+            _await_background(conversation, "aof_rewrite_in_progress", "aof_rewrite_scheduled")
+        _save_and_end(replica, self._promoted)
+
+
+class Clock(Harm):
+    """The wall clock of the server jumps by `by_ns`, and is true again at the end."""
+
+    def __init__(self, pool: ServerPool, server: Server, by_ns: int) -> None:
+        self._clock = cast("SupervisedServer", pool.process_of(server)).clock
+        self._by_ns = by_ns
+
+    def begin(self) -> None:
+        """See `Harm`."""
+        assert self._clock is not None, "a plan with this fault has such servers"
+        self._clock.move(self._by_ns)
+
+    def end(self) -> None:
+        """See `Harm`."""
+        assert self._clock is not None
+        self._clock.move(0)
 
 
 class Pause(Harm):
@@ -163,6 +226,28 @@ class ClientKill(Harm):
             ids = [entry["id"] for entry in entries if entry.get("name", "").startswith(self._client_names)]
             if ids:
                 conversation.ask_all([("CLIENT", "KILL", "ID", one) for one in ids])
+
+
+def _save_and_end(server: Server, process: StartedServer) -> None:
+    """Shut `server` down in good order, with its data on disk; returns when its `process` has ended."""
+    try:
+        with server.conversation() as conversation:
+            conversation.ask("SHUTDOWN", "SAVE")
+    except ServerError:
+        # The server ends without a reply. One that refuses to save, as on a full disk, still runs.
+        if process.is_running():
+            process.await_end(ANSWER_S)
+
+
+def _await_background(conversation: Conversation, *names: str) -> None:
+    """Wait until the work in the background with these `names` in INFO is done. Raises ServerError."""
+    deadline = time.monotonic() + ANSWER_S
+    while time.monotonic() < deadline:
+        info = fields(conversation.ask("INFO", "persistence"))
+        if all(info.get(name, "0") == "0" for name in names):
+            return
+        time.sleep(0.005)
+    raise ServerError("a replica that pybench started does not finish its file", hint="is the disk of this machine slow?")
 
 
 def _remove_data(folder: Path) -> None:
