@@ -84,6 +84,8 @@ class Kind:
     by_core: bool
     """Whether the core carries it out."""
     parameters: Mapping[str, Parameter]
+    of_given: tuple[Target, ...] = ()
+    """The given servers that it can be done to by their own commands; the others need the process of the server."""
 
 
 def _positive(value: object) -> int:
@@ -114,6 +116,7 @@ def _jump_text(ns: int) -> str:
     return f"{'-' if ns < 0 else '+'}{format_duration(abs(ns))}"
 
 
+_REDIS = (Target.REDIS,)
 _SERVERS = (Target.REDIS, Target.POSTGRES)
 _ALL = tuple(Target)
 _COUNT = ["integer", "string"]
@@ -151,9 +154,10 @@ def _of_server(
     lasting: Lasting,
     does: Does,
     targets: tuple[Target, ...] = _SERVERS,
+    of_given: tuple[Target, ...] = (),
     **parameters: Parameter,
 ) -> Kind:
-    return Kind(meaning, lasting, does, targets, by_core=False, parameters=parameters)
+    return Kind(meaning, lasting, does, targets, by_core=False, parameters=parameters, of_given=of_given)
 
 
 def _of_links(meaning: str, lasting: Lasting = Lasting.TO_THE_END, **parameters: Parameter) -> Kind:
@@ -179,22 +183,29 @@ KINDS: Mapping[str, Kind] = {
         "A replica loses its link, the primary is killed after `lag`, and the data of the replica take its place.",
         Lasting.AT_ONCE,
         Does.ENDS,
-        (Target.REDIS,),
+        _REDIS,
         lag=_LAG,
     ),
     "clock": _of_server(
         "The wall clock of the server jumps by the time `by`, and back after `for`.",
         Lasting.TO_THE_END,
         Does.JUMPS,
-        (Target.REDIS,),
+        _REDIS,
         by=_JUMP,
     ),
     "pause": _of_server(
-        "The server is stopped (SIGSTOP), and goes on later (SIGCONT).", Lasting.TO_THE_END, Does.DISTURBS
+        "The server is stopped (SIGSTOP), and goes on later (SIGCONT). Your own Redis: CLIENT PAUSE.",
+        Lasting.TO_THE_END,
+        Does.DISTURBS,
+        of_given=_REDIS,
     ),
-    "slow": _of_server("A script keeps the server busy.", Lasting.GIVEN, Does.DISTURBS, (Target.REDIS,)),
-    "client-kill": _of_server("The server closes the connections of all clients.", Lasting.MOMENT, Does.DISTURBS),
-    "script-flush": _of_server("The server forgets all scripts.", Lasting.MOMENT, Does.NOTHING, (Target.REDIS,)),
+    "slow": _of_server("A script keeps the server busy.", Lasting.GIVEN, Does.DISTURBS, _REDIS, of_given=_REDIS),
+    "client-kill": _of_server(
+        "The server closes the connections of all clients.", Lasting.MOMENT, Does.DISTURBS, of_given=_SERVERS
+    ),
+    "script-flush": _of_server(
+        "The server forgets all scripts.", Lasting.MOMENT, Does.NOTHING, _REDIS, of_given=_REDIS
+    ),
     "delay": _of_links("Each round trip takes longer by the time `by`.", by=_BY),
     "jitter": _of_links("Each round trip takes longer by a random time of at most `by`.", by=_BY),
     "throttle": _of_links("Each direction of a connection carries `bytes_per_s` at most.", bytes_per_s=_BYTES_PER_S),

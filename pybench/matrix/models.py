@@ -177,7 +177,9 @@ class Matrix(BaseModel):
         description="Conditions on every cell; where one fails, the exit code is 10.",
         examples=[["violations == 0"]],
     )
-    allow: tuple[Literal["hold-beyond-ttl"], ...] = Field(
+    allow: tuple[
+        Annotated[Literal["hold-beyond-ttl", "break-my-servers"], WithJsonSchema({"const": "hold-beyond-ttl"})], ...
+    ] = Field(
         default=(),
         description="Kinds of cells that the plan measures although it usually refuses them.",
         examples=[["hold-beyond-ttl"]],

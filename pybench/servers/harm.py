@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from pybench.servers.redis.conversation import Conversation
     from pybench.servers.redis.supervisor import SupervisedServer
 
-_BUSY = "local over = os.clock() + tonumber(ARGV[1]) while os.clock() < over do end return 1"
-"""Lua that computes for so many seconds. Meanwhile the server, which has one thread for commands, serves nobody."""
+_BUSY = "for _ = 1, tonumber(ARGV[1]) do end return 1"
+"""Lua that counts. Meanwhile the server, which has one thread for commands, serves nobody. Redis gives it no clock."""
+_FIRST_COUNT = 200_000
+"""Takes a millisecond or so; how fast it went tells how far to count next."""
 
 SNAPSHOT, APPENDED = "dump.rdb", "appendonlydir"
 """Where a Redis server keeps its data, in its folder."""
@@ -107,10 +109,18 @@ class Failover(Harm):
 
     def begin(self) -> None:
         """See `Harm`."""
+        self.cut()
+        time.sleep(self._lag_s)
+        self.take_over()
+
+    def cut(self) -> None:
+        """Cut the links to all replicas. Raises ServerError."""
         for replica in self._server.replicas:
             with replica.conversation() as conversation:
                 conversation.ask("REPLICAOF", "NO", "ONE")
-        time.sleep(self._lag_s)
+
+    def take_over(self) -> None:
+        """Kill the primary, and put the data of the replica in its place. Raises ServerError."""
         self._primary.kill()
         _remove_data(self._primary.folder)
         self._save(self._server.replicas[0])
@@ -125,7 +135,8 @@ class Failover(Harm):
             (process.folder / SNAPSHOT).unlink(missing_ok=True)
         feeds = cast("SupervisedServer", self._primary).feeds
         assert feeds is not None, "a primary with replicas has a port for them"
-        for replica in self._server.replicas[1:]:
+        # Those that were not started again have no link either, and one that was started has the same.
+        for replica in self._server.replicas:
             with replica.conversation() as conversation:
                 conversation.ask("REPLICAOF", LOOPBACK, str(feeds.port))
 
@@ -174,6 +185,18 @@ class Pause(Harm):
         self._process.signal_all(signal.SIGCONT)
 
 
+class ClientPause(Harm):
+    """A server that pybench did not start holds back all commands for `seconds` (`CLIENT PAUSE`), then goes on."""
+
+    def __init__(self, server: Server, seconds: float) -> None:
+        self._server, self._seconds = server, seconds
+
+    def begin(self) -> None:
+        """See `Harm`."""
+        with self._server.conversation() as conversation:
+            conversation.ask("CLIENT", "PAUSE", str(max(1, round(self._seconds * 1_000))), "ALL")
+
+
 class Slow(Harm):
     """A script keeps the server busy for `seconds`; `begin` returns when it has ended, for no server can end it."""
 
@@ -182,8 +205,12 @@ class Slow(Harm):
 
     def begin(self) -> None:
         """See `Harm`."""
+        over, count = time.monotonic() + self._seconds, _FIRST_COUNT
         with self._server.conversation(seconds=3 * self._seconds + ANSWER_S) as conversation:
-            conversation.ask("EVAL", _BUSY, "0", str(self._seconds))
+            while (began := time.monotonic()) < over:
+                conversation.ask("EVAL", _BUSY, "0", str(count))
+                now = time.monotonic()
+                count = max(_FIRST_COUNT, round(count * (over - now) / (now - began)))
 
 
 class ScriptFlush(Harm):
