@@ -68,7 +68,7 @@ def promises_under(faults: Faults, strategy: Strategy, arguments: Arguments, *, 
         if fault.until_ns is not None and _forgets(fault, strategy, arguments, appendfsync=appendfsync)
     ]
     jumping = [fault for fault in counted if fault.kind.does is Does.JUMPS]
-    early = [fault for fault in forgetting if lease_ms is None or (fault.for_ns or 0) < lease_ms * MS]
+    early = [fault for fault in forgetting if lease_ms is None or _away_ns(fault) < lease_ms * MS]
     early += [fault for fault in jumping if _is_ahead(fault)]
     excusing = early or forgetting
     return Under(
@@ -78,6 +78,12 @@ def promises_under(faults: Faults, strategy: Strategy, arguments: Arguments, *, 
         progress=all(fault.kind.does is Does.NOTHING for fault in faults.faults),
         excuse=_excuse(excusing[0]) if excusing else "",
     )
+
+
+def _away_ns(fault: Fault) -> int:
+    """The least time from the last grant that the server forgets until it serves again."""
+    lag_ns = int(fault.argument("lag") or 0) if fault.do == "failover" else 0
+    return (fault.for_ns or 0) - lag_ns
 
 
 def _is_ahead(fault: Fault) -> bool:

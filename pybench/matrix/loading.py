@@ -84,8 +84,9 @@ def matrix_from_options(environment: Mapping[str, str] | None = None, /, **optio
     Every axis takes a text, which may hold several values separated by commas, a number, or a list of these. Further
     options: `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a
     URL, or a list of URLs of different servers), `postgres` (a URL), `servers` (`wheel` or `path`; `auto` changes
-    nothing), `break_my_servers` (True allows faults of given servers). An address in `environment` is used where strategies need its kind of server and no other address of the
-    kind is given. Raises InputError with the option of every problem, and TypeError for an unknown option.
+    nothing), `break_my_servers` (True allows faults of given servers). An address in `environment` is used where
+    strategies need its kind of server and no other address of the kind is given. Raises InputError with the
+    option of every problem, and TypeError for an unknown option.
     """
     raw: dict[str, Any] = {}
     overlaid, spare = _overlay(raw, options, environment or {})

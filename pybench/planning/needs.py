@@ -69,7 +69,7 @@ def parts_of(cell: Cell) -> list[Part]:
 
 
 def _redis_group(cell: Cell, backend: str) -> Group:
-    """The group of the Redis servers of `cell`. A fault `failover` needs a replica for each, whatever the lock needs."""
+    """The group of the Redis servers of `cell`. With a fault `failover` each of them has a replica at least."""
     least = 1 if cell.faults.has("failover", Target.REDIS) else 0
     replicas = max(least, CATALOGUE[cell.strategy].replicas(cell.args))
     return Group(backend, cell.appendfsync, replicas, moves_clock=cell.faults.has("clock", Target.REDIS))

@@ -130,12 +130,14 @@ class Failover(Harm):
 
     def end(self) -> None:
         """See `Harm`."""
+        self._pool.start_again(self._primary)
+        if not self._promoted.is_running():
+            self._pool.start_again(self._promoted)
         for process in (self._primary, self._promoted):
-            self._pool.start_again(process)
+            # Otherwise a later kill would bring this data back.
             (process.folder / SNAPSHOT).unlink(missing_ok=True)
         feeds = cast("SupervisedServer", self._primary).feeds
         assert feeds is not None, "a primary with replicas has a port for them"
-        # Those that were not started again have no link either, and one that was started has the same.
         for replica in self._server.replicas:
             with replica.conversation() as conversation:
                 conversation.ask("REPLICAOF", LOOPBACK, str(feeds.port))
@@ -274,7 +276,9 @@ def _await_background(conversation: Conversation, *names: str) -> None:
         if all(info.get(name, "0") == "0" for name in names):
             return
         time.sleep(0.005)
-    raise ServerError("a replica that pybench started does not finish its file", hint="is the disk of this machine slow?")
+    raise ServerError(
+        "a replica that pybench started does not finish its file", hint="is the disk of this machine slow?"
+    )
 
 
 def _remove_data(folder: Path) -> None:

@@ -177,11 +177,12 @@ class ServerPool:
 
     def _start(self, backend: Backend, settings: Settings) -> Server:
         binary = binaries.find(backend.source)
-        start = partial(supervisor.start, binary, appendfsync=settings.appendfsync, cores=self.cores)
-        supervised, facts = (
-            supervisor.start_with_clock(binary, start)
-            if settings.moves_clock
-            else start(takes_replicas=settings.replicas > 0)
+        supervised, facts = supervisor.start(
+            binary,
+            appendfsync=settings.appendfsync,
+            cores=self.cores,
+            takes_replicas=settings.replicas > 0,
+            moves_clock=settings.moves_clock,
         )
         self._supervised.append(supervised)
         followers = tuple(self._follow(supervised, settings.appendfsync) for _ in range(settings.replicas))

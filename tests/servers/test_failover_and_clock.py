@@ -16,7 +16,7 @@ from pybench.matrix.backends import Backend, named
 from pybench.running import job
 from pybench.running.job import Job, Outcome
 from pybench.servers import Server, ServerPool, harm
-from pybench.servers.redis import wall_clock
+from pybench.servers.redis import binaries, wall_clock
 from pybench.servers.redis.config import AppendFsync
 
 REDIS = named("redis", Backend())
@@ -111,15 +111,14 @@ def test_without_the_library_the_fault_is_refused_by_its_name(pool: ServerPool, 
 
 
 def test_a_server_that_does_not_run_under_the_library_is_told(pool: ServerPool):
-    """Debian's Redis 7 ends at once under libfaketime; its own memory allocator asks for the time too early."""
-    try:
-        [server] = pool.redis(named("path", Backend(source="path")), moves_clock=True)
-    except ServerError as error:
-        assert "libfaketime" in error.message
-        assert error.hint is not None
-        assert "--servers wheel" in error.hint
-    else:
-        assert ask(server, "PING") == b"PONG"
+    """Debian's Redis 7 does not: its memory allocator asks for the time before the library is ready."""
+    path = named("path", Backend(source="path"))
+    if binaries.find("path").version_numbers() >= (7, 2):
+        assert ask(pool.redis(path, moves_clock=True)[0], "PING") == b"PONG"
+        return
+    with pytest.raises(ServerError, match="under libfaketime") as raised:
+        pool.redis(path, moves_clock=True)
+    assert "--servers wheel" in (raised.value.hint or "")
 
 
 def test_the_busy_script_runs_on_every_redis(pool: ServerPool):
@@ -138,15 +137,16 @@ def run(folder: Path, plan: str, strategy: str = "mutex", **options: str) -> Out
 
 @pytest.mark.usefixtures("quick")
 def test_a_mutex_is_granted_twice_by_a_failover_and_breaks_no_promise(tmp_path: Path):
-    # After the lag all leases that the replica knows are over, and all holders are unknown to it.
-    outcome = run(tmp_path / "run", "failover(lag=600ms) redis[0] at 300ms", duration="1.5s")
+    # Grants come at -50 ms and 450 ms. The replica knows the first ones, whose leases end at 550 ms; those who hold the
+    # lock when it takes over are unknown to it.
+    outcome = run(tmp_path / "run", "failover(lag=400ms) redis[0] at 200ms", duration="1.2s")
     [row] = outcome.run.trials.to_dict("records")
     assert row["double_grants"] >= 1
     assert (row["verdict"], row["promise_broken"], row["status"]) == ("UNSAFE", False, "complete")
     assert outcome.exit is Exit.OK
     [fault] = outcome.run.faults.to_dict("records")
-    assert fault["name"] == "failover(lag=600ms) redis[0]"
-    assert fault["error"] is None
+    assert fault["name"] == "failover(lag=400ms) redis[0]"
+    assert outcome.run.faults["error"].isna().all()
 
 
 @pytest.mark.usefixtures("quick")

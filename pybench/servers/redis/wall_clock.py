@@ -1,12 +1,13 @@
 """The wall clock of a server that pybench starts, moved by libfaketime: the server alone sees the other time.
 
-Promises: the clock is true until `move`. Monotonic clocks are never moved. The library reads an offset from a file in
-the folder of the server at each look at the clock, so a move takes effect at once.
+Promises: the clock is true until `move`, and has moved when `move` returns. Monotonic clocks are never moved. The
+library reads an offset from a file in the folder of the server at each look at the clock.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 
 from pybench.errors import ServerError
@@ -22,7 +23,12 @@ LIBRARY = "libfaketime.so.1"
 ENV = "/usr/bin/env"
 """Sets the variables for the server alone. A keeper under the library would have a moved clock, too."""
 FILE = "clock"
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the C library keeps shared memory
+COMPLAINT = "libfaketime: Cannot recover"
+"""What the library prints in a server that cannot run under it; the server then hangs."""
+SETTLED_S = 0.02
+"""A server looks at its clock once in some milliseconds, and gives several commands the same time: up to 5 ms seen."""
+_SHARED_MEMORY = Path("/dev/shm")
+"""Where the C library keeps shared memory."""
 
 
 def find_library() -> Path:
@@ -40,7 +46,7 @@ class WallClock:
     def __init__(self, folder: Path) -> None:
         self._library = find_library()
         self._file = folder / FILE
-        self.move(0)
+        self._file.write_text("+0s\n", encoding="ascii")
 
     def command(self, server: tuple[str, ...]) -> tuple[str, ...]:
         """The command that starts `server` under this clock. The process becomes the server and keeps its number."""
@@ -60,6 +66,7 @@ class WallClock:
         new = self._file.with_suffix(".new")
         new.write_text(f"{by_ns / 1e9:+.3f}s\n", encoding="ascii")
         new.replace(self._file)
+        time.sleep(SETTLED_S)
 
 
 def forget_shared_memory(pid: int) -> None:
