@@ -19,7 +19,8 @@ from pybench.errors import InputError
 if TYPE_CHECKING:
     from typer._click import Command, Context
 
-    from pybench.lab import Experiment, Given, Parameter, Stage
+    from pybench.lab.experiment import Experiment, Parameter
+    from pybench.lab.stage import Given, Stage
     from pybench.servers.programs import Source
 
 Strategy = Annotated[
@@ -64,13 +65,13 @@ class LabGroup(TyperGroup):
 
     def list_commands(self, ctx: Context) -> list[str]:
         """The names of the experiments."""
-        from pybench.lab import EXPERIMENTS
+        from pybench.lab.catalogue import EXPERIMENTS
 
         return [*super().list_commands(ctx), *EXPERIMENTS]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """The command of one experiment; None for a name that there is none of."""
-        from pybench.lab import EXPERIMENTS
+        from pybench.lab.catalogue import EXPERIMENTS
 
         experiment = EXPERIMENTS.get(cmd_name)
         return super().get_command(ctx, cmd_name) if experiment is None else _command(experiment)
@@ -85,7 +86,7 @@ def lab(context: typer.Context, *, as_json: AsJson = False) -> int:
     if context.invoked_subcommand is not None:
         return 0
     from pybench.cli.output import data, data_json
-    from pybench.lab import EXPERIMENTS
+    from pybench.lab.catalogue import EXPERIMENTS
 
     if as_json:
         data_json([{"experiment": one.name, "summary": one.summary, "learn": one.learn} for one in EXPERIMENTS.values()])
@@ -155,7 +156,8 @@ def _run(
 ) -> int:
     from pybench.cli.lab_box import findings_text
     from pybench.cli.output import data, data_json, require_files, say_meaning, write_file
-    from pybench.lab import carry_out, telling
+    from pybench.lab import telling
+    from pybench.lab.carrying_out import carry_out
     from pybench.lab.page import page
 
     require_files(html=asked.html, log=asked.log)
@@ -178,7 +180,7 @@ def staged(asked: Asked, name: str) -> Iterator[Stage]:
     """A stage with the servers of the command line, and a line on the terminal that says what happens."""
     from pybench.cli.output import say
     from pybench.cli.status import line
-    from pybench.lab import Stage
+    from pybench.lab.stage import Stage
     from pybench.running.job import open_files
     from pybench.servers import clear_leftovers
 
@@ -213,7 +215,7 @@ def _given(asked: Asked) -> Given:
 
     from pydantic import SecretStr
 
-    from pybench.lab import Given
+    from pybench.lab.stage import Given
     from pybench.servers.redis.endpoint import Endpoint
 
     if asked.servers not in ("auto", "wheel", "path"):

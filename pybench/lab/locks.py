@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pybench.errors import InputError
 from pybench.lab.findings import Expected, LeftOut
-from pybench.lock_client.servers import MEASURED
 from pybench.notation import BadValue
 from pybench.strategies import CATALOGUE, Arguments, Exclusion, Strategy, parse_strategy, strategy_text
 
@@ -38,6 +37,8 @@ class ChosenLock:
     @property
     def is_of_programs(self) -> bool:
         """Whether a lock client can take it."""
+        from pybench.lock_client.servers import MEASURED
+
         return self.name in MEASURED
 
     @property

@@ -19,7 +19,7 @@ from pybench.errors import ServerError
 from pybench.lab.actors import Actor
 from pybench.lock_client import LockClient, LockError, MeasuredLockClient
 from pybench.numbers import format_seconds, plural
-from pybench.servers import ServerPool, remove_keys
+from pybench.servers import Endpoint, ServerPool, remove_keys
 from pybench.strategies import ServerKind
 
 if TYPE_CHECKING:
@@ -287,12 +287,10 @@ class Stage:
 
     def url(self, server: Server | PostgresServer) -> str:
         """Of a server, with its password: for clients only, never to be shown."""
-        if server.started_by_us:
-            return str(server.endpoint)
-        if server.endpoint.kind is ServerKind.POSTGRES:
-            assert self.given.postgres is not None, "a given database has a URL"
-            return self.given.postgres.get_secret_value()
-        return self.given.redis[self.redis(len(self.given.redis)).index(cast("Server", server))].get_secret_value()
+        endpoint = server.endpoint
+        if isinstance(endpoint, Endpoint):
+            return endpoint.url.get_secret_value()
+        return str(endpoint) if self.given.postgres is None else self.given.postgres.get_secret_value()
 
     def at_end(self, work: Callable[[], object]) -> None:
         """Have `work` done when the experiment ends, before what was set up earlier is taken down."""
