@@ -89,7 +89,9 @@ def lab(context: typer.Context, *, as_json: AsJson = False) -> int:
     from pybench.lab.catalogue import EXPERIMENTS
 
     if as_json:
-        data_json([{"experiment": one.name, "summary": one.summary, "learn": one.learn} for one in EXPERIMENTS.values()])
+        data_json(
+            [{"experiment": one.name, "summary": one.summary, "learn": one.learn} for one in EXPERIMENTS.values()]
+        )
     else:
         longest = max(map(len, EXPERIMENTS))
         lines = [f"{one.name:<{longest}}  {one.summary}." for one in EXPERIMENTS.values()]
@@ -105,7 +107,7 @@ def _command(experiment: Experiment) -> Command:
     """The command of an experiment, with an option for each of its parameters."""
     group = typer.Typer(add_completion=False, rich_markup_mode=None)
     group.command(experiment.name, cls=SectionedCommand, help=_help(experiment))(_runner(experiment))
-    return cast("Command", typer.main.get_command(group))
+    return typer.main.get_command(group)
 
 
 def _help(experiment: Experiment) -> str:

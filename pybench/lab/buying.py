@@ -82,7 +82,7 @@ async def buy_all(order: Order) -> list[Bought]:
 
 
 def buyers(line: Line) -> None:
-    """The role of a process of buyers. For each order it connects, says so, waits for its start, and says what they did."""
+    """The role of a process of buyers. For each order: connect, say so, wait for the start, and say what they did."""
 
     async def bought(mine: Order) -> list[Bought]:
         async with mine.shop.opened() as stock, _client(mine) as client:

@@ -81,14 +81,14 @@ def chosen(experiment: Experiment, asked: Sequence[str], *, every: bool) -> list
 
 
 def taking_part(
-    experiment: Experiment, locks: Iterable[ChosenLock], stage: Stage, *, every: bool
+    experiment: Experiment, locks: Iterable[ChosenLock], stage: Stage, *, named: bool
 ) -> tuple[list[ChosenLock], list[LeftOut]]:
-    """Those that take part, and those that are left out of all. Raises InputError for one that was asked for by name."""
+    """Those that take part, and those that are left out. Raises InputError for one that the user `named`."""
     part: list[ChosenLock] = []
     out: list[LeftOut] = []
     for lock in locks:
         reason = next(_reasons(experiment, lock, stage), "")
-        if reason and not every:
+        if reason and named and not lock.is_control:
             raise InputError(f"{lock.text} has no part in {experiment.name}: {reason}", hint="name another --strategy")
         if reason:
             out.append(LeftOut(lock.text, reason))

@@ -130,6 +130,6 @@ OVERSELL = Experiment(
         Parameter("work", Time(), "20ms", "Work of a buyer between its read and its write."),
         Parameter("wait", Time(), "20s", "How long a buyer waits for its lock."),
         Parameter("stock-on", Choice(("redis", "postgres")), "redis", "Where the stock lives."),
-        Parameter("constraint", None, False, "Postgres: CHECK (stock >= 0)."),
+        Parameter("constraint", None, default=False, meaning="Postgres: CHECK (stock >= 0)."),
     ),
 )
