@@ -35,6 +35,11 @@ class ChosenLock:
         return CATALOGUE.get(self.name)
 
     @property
+    def keeps_out(self) -> bool:
+        """Whether it asks any server: `none` does not."""
+        return self.entry is not None and bool(self.entry.server_kinds)
+
+    @property
     def is_of_programs(self) -> bool:
         """Whether a lock client can take it."""
         from pybench.lock_client.servers import MEASURED
@@ -47,7 +52,7 @@ class ChosenLock:
         entry = self.entry
         if entry is None:
             return Expected.RIGHT
-        if not entry.server_kinds:
+        if not self.keeps_out:
             return Expected.WRONG
         exclusion = entry.with_arguments(self.arguments).exclusion
         is_promised = exclusion is not Exclusion.NOTHING and entry.permits(self.arguments) == 1

@@ -310,13 +310,18 @@ class Stage:
         self._open.callback(drop)
         return name
 
-    def _lock_table(self) -> str:
-        """The table of locks that are rows, made at the first call."""
+    def lock_schema(self) -> str:
+        """The schema with the table of locks that are rows, made at the first call. Raises ServerError."""
         from pybench import _core
-        from pybench.servers.postgres import prepare_schema, table_name
+        from pybench.servers.postgres import prepare_schema
 
         if "locks" not in self._schemas:
             name = self._schemas["locks"] = self.new_schema("locks")
             with self.postgres().session() as session:
                 prepare_schema(session, name, _core.lock_rows)
-        return table_name(self._schemas["locks"])
+        return self._schemas["locks"]
+
+    def _lock_table(self) -> str:
+        from pybench.servers.postgres import table_name
+
+        return table_name(self.lock_schema())

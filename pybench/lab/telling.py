@@ -26,6 +26,9 @@ LOG_COLUMNS: Final = (
     "case",
 )
 
+MOST_LISTED: Final = 5
+"""Of more cases a sentence says only how many there are."""
+
 
 def figure_text(figure: Figure) -> str:
     """The value of a figure for people; the ending of its key says the unit."""
@@ -66,11 +69,15 @@ def verdict(findings: Findings) -> str:
     if missed:
         return f"VOID: {', '.join(missed)} did not go wrong, so the experiment proves nothing."
     parts = [
-        f"what is wrong was caught ({', '.join(labels[Seen.SHOWN])})" if labels[Seen.SHOWN] else "",
-        f"what is right held ({', '.join(labels[Seen.HELD])})" if labels[Seen.HELD] else "",
-        f"wrong without a broken promise: {', '.join(labels[Seen.WENT_WRONG])}" if labels[Seen.WENT_WRONG] else "",
+        f"what is wrong was caught ({_listed(labels[Seen.SHOWN])})" if labels[Seen.SHOWN] else "",
+        f"what is right held ({_listed(labels[Seen.HELD])})" if labels[Seen.HELD] else "",
+        f"wrong without a broken promise: {_listed(labels[Seen.WENT_WRONG])}" if labels[Seen.WENT_WRONG] else "",
     ]
     return f"As expected: {'; '.join(filter(None, parts))}."
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(labels) if len(labels) <= MOST_LISTED else plural(len(labels), "case")
 
 
 def left_out_lines(findings: Findings) -> list[str]:
