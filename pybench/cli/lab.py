@@ -67,14 +67,18 @@ class LabGroup(TyperGroup):
         """The names of the experiments."""
         from pybench.lab.catalogue import EXPERIMENTS
 
-        return [*super().list_commands(ctx), *EXPERIMENTS]
+        return [*EXPERIMENTS, "run-all"]
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """The command of one experiment; None for a name that there is none of."""
         from pybench.lab.catalogue import EXPERIMENTS
 
+        if cmd_name == "run-all":
+            from pybench.cli.lab_all import run_all
+
+            return _as_command(cmd_name, run_all, None)
         experiment = EXPERIMENTS.get(cmd_name)
-        return super().get_command(ctx, cmd_name) if experiment is None else _command(experiment)
+        return None if experiment is None else _as_command(cmd_name, _runner(experiment), _help(experiment))
 
 
 def lab(context: typer.Context, *, as_json: AsJson = False) -> int:
@@ -95,7 +99,11 @@ def lab(context: typer.Context, *, as_json: AsJson = False) -> int:
     else:
         longest = max(map(len, EXPERIMENTS))
         lines = [f"{one.name:<{longest}}  {one.summary}." for one in EXPERIMENTS.values()]
-        data("\n".join([*lines, "", "pybench lab NAME runs one; pybench lab NAME --help lists its options."]))
+        ends = [
+            "pybench lab NAME runs one, pybench lab run-all all of them.",
+            "pybench lab NAME --help lists its options.",
+        ]
+        data("\n".join([*lines, "", *ends]))
     return 0
 
 
@@ -103,11 +111,11 @@ group = typer.Typer(cls=LabGroup, rich_markup_mode=None)
 group.callback(invoke_without_command=True)(lab)
 
 
-def _command(experiment: Experiment) -> Command:
-    """The command of an experiment, with an option for each of its parameters."""
-    group = typer.Typer(add_completion=False, rich_markup_mode=None)
-    group.command(experiment.name, cls=SectionedCommand, help=_help(experiment))(_runner(experiment))
-    return typer.main.get_command(group)
+def _as_command(name: str, command: Callable[..., int], text: str | None) -> Command:
+    """`command` under `name`; without `text` its docstring is its help."""
+    own = typer.Typer(add_completion=False, rich_markup_mode=None)
+    own.command(name, cls=SectionedCommand, help=text)(command)
+    return typer.main.get_command(own)
 
 
 def _help(experiment: Experiment) -> str:

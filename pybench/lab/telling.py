@@ -26,6 +26,8 @@ LOG_COLUMNS: Final = (
     "case",
 )
 
+LONGEST_NAME: Final = 11
+"""Of an experiment, in characters."""
 MOST_LISTED: Final = 5
 """Of more cases a sentence says only how many there are."""
 
@@ -88,9 +90,9 @@ def left_out_lines(findings: Findings) -> list[str]:
     return [f"Left out: {', '.join(locks)}: {reason}." for reason, locks in reasons.items()]
 
 
-def summary_line(findings: Findings) -> str:
+def line(findings: Findings) -> str:
     """One line for a list of experiments."""
-    return f"{findings.name}: {plural(len(findings.cases), 'case')}, {format_ns(findings.seconds * 1e9)}"
+    return f"{findings.name:<{LONGEST_NAME}}  {format_ns(findings.seconds * 1e9):>7}  {verdict(findings)}"
 
 
 def to_json(findings: Findings) -> dict[str, Any]:

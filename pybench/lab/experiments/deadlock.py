@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 BUDGET_MS = 200
 RESTARTING = ChosenLock("redisson-multilock", (("wait_budget_ms", BUDGET_MS),))
 ALL_OR_NONE = ChosenLock("multilock")
-LEASE_MS = 10 * BUDGET_MS
-"""Of the measured locks: a standstill that a lease had to end is told apart from one that a wait ended."""
+LEASE_MS = 10_000
+"""Of the measured locks: longer than the trial, so that no lease ends a standstill."""
 WINDOW_S = 3.0
+STUCK_S = 2.0
+"""A standstill of so long was not ended by waits of `BUDGET_MS`."""
 HOLD_NS = THINK_NS = 10_000_000
 RTT_NS = 10_000_000
 """Between the two locks of one grant lies a round trip, in which the other client takes its first lock."""
+GAVE_UP = "Lock not acquired"
 PAUSE_S = 0.5
 """How long a client that has its first lock waits for the other one to have its first."""
 
@@ -94,7 +97,7 @@ async def _take(stage: Stage, client: LockClient, pair: _Pair, number: int, name
         pair.lost += 1
         error = "Lock lost before its release"
     except NotAcquired:
-        error = "Lock not acquired"
+        error = GAVE_UP
     pair.rows.append(client_row(began, locked=number in pair.waited, error=error))
 
 
@@ -104,7 +107,10 @@ def _nested_case(stage: Stage, lock: ChosenLock, pair: _Pair, *, is_sorted: bool
     # Both waited while the other held: neither would have gone on but for the end of a lease.
     is_cycle = pair.both.is_set() and (shortest is None or shortest > stage.seconds("ttl") / 4)
     if is_cycle:
-        broken = "nothing broke it in time" if shortest is None else f"only a lease ended it, after {_s(shortest)}"
+        if any(row.error == GAVE_UP for row in pair.rows):
+            broken = "it ended only when a client gave up waiting"
+        else:
+            broken = f"only the end of a lease broke it, after {_s(shortest or 0)}"
         sentence = f"client 1 holds A and waits for B, client 2 holds B and waits for A: {broken}"
     elif pair.both.is_set():
         sentence = "each held its first lock, and neither had to wait for the other"
@@ -149,7 +155,7 @@ def _measured_case(stage: Stage, lock: ChosenLock, what: str) -> Case:
     totals = result.totals
     grants, restarts = totals["grants"], totals["refused_attempts"]
     stuck_s, overlaps = _longest_gap_s(result), violations(result, lock)
-    is_wrong = bool(overlaps) or not grants or stuck_s >= LEASE_MS / 1e3
+    is_wrong = bool(overlaps) or not grants or stuck_s >= STUCK_S
     return Case(
         label=lock.name,
         strategy=lock.text,

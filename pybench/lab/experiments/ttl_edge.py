@@ -33,6 +33,8 @@ LONGER_S = 10.0
 class _Told:
     """What both buyers saw. Times in seconds since the first had the lock."""
 
+    takes_lock: bool
+    """False for `none`."""
     rows: list[ClientRow] = field(default_factory=list)
     began: float = 0.0
     """When the first had the lock."""
@@ -59,7 +61,7 @@ def _run(stage: Stage) -> Iterator[Case]:
 
 async def _both(stage: Stage, shop: Shop, lock: ChosenLock, number: int) -> _Told:
     """The first buyer works past its lease; the second one asks as soon as the first has read the stock."""
-    told, has_read, name = _Told(), asyncio.Event(), f"{stage.prefix}lock:{number}"
+    told, has_read, name = _Told(lock.keeps_out), asyncio.Event(), f"{stage.prefix}lock:{number}"
     client = stage.client(lock, connections=2)
     async with shop.opened() as opened:
         stock = _as_redis(opened)
@@ -114,7 +116,7 @@ async def _write(stock: RedisStock, held: AsyncHeld, told: _Told, before: int | 
             error = "Refused: a higher fence was seen"
         else:
             after = int(reply)
-    return client_row(began, locked=held.time_left is not None, before=before, after=after, error=error)
+    return client_row(began, locked=told.takes_lock, before=before, after=after, error=error)
 
 
 def _case(stage: Stage, lock: ChosenLock, told: _Told, final: int) -> Case:
