@@ -58,8 +58,10 @@ def run_all(
     return code
 
 
-def _carried_out(experiment: Experiment, stage: Stage, found: list[Findings], skipped: list[tuple[str, str]]) -> str:
-    """The line of an experiment, which goes into `found`, or with the reason into `skipped`."""
+def _carried_out(
+    experiment: Experiment, stage: Stage, found: list[Findings], skipped: list[tuple[str, str]], codes: set[Exit]
+) -> str:
+    """The line of an experiment, which goes into `found`, or with the reason into `skipped`; a failure into `codes`."""
     from pybench.errors import InputError, ServerError
     from pybench.lab import telling
     from pybench.lab.carrying_out import ToolMissing, carry_out
