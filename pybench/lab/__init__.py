@@ -4,30 +4,7 @@
 
 An experiment is a file in `pybench/lab/experiments/` and a line in `pybench/lab/catalogue.py`. It arranges what happens
 and reports what it saw; `findings` alone decides what that means, `telling` and `page` alone put it into words.
+This file imports nothing: a process of an experiment loads only what its role needs.
 """
 
 from __future__ import annotations
-
-from pybench.lab.carrying_out import carry_out
-from pybench.lab.catalogue import EXPERIMENTS
-from pybench.lab.experiment import Experiment, Parameter, Time
-from pybench.lab.findings import Case, ClientRow, Expected, Figure, Findings, Seen
-from pybench.lab.locks import ChosenLock
-from pybench.lab.stage import Given, Stage
-
-__all__ = [
-    "EXPERIMENTS",
-    "Case",
-    "ChosenLock",
-    "ClientRow",
-    "Expected",
-    "Experiment",
-    "Figure",
-    "Findings",
-    "Given",
-    "Parameter",
-    "Seen",
-    "Stage",
-    "Time",
-    "carry_out",
-]

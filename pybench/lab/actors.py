@@ -1,30 +1,25 @@
 """Processes that play a role in an experiment, so that SIGKILL and SIGSTOP strike a real process.
 
     actor = stage.actor(hold_for_ever, {"client": spec, "name": name})
-    actor.hear()          what the role said by `line.say`
+    actor.hear()          # what the role said, see `acting`
     actor.signal(signal.SIGKILL)
 
-Promises: a role ends with the process that started it, whatever it is doing.
+Promises: a message of a role that failed is raised here; nothing waits longer than the experiment has time.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import select
 import signal
 import subprocess
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from queue import SimpleQueue
 from typing import Any
 
 from pybench.errors import ServerError
-
-FAILED = 1
 
 
 class Actor:
@@ -36,7 +31,7 @@ class Actor:
         self._unread = b""
         self._lines: deque[dict[str, Any]] = deque()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pybench.lab.actors", f"{role.__module__}:{role.__qualname__}"],
+            [sys.executable, "-P", "-m", "pybench.lab.acting", f"{role.__module__}:{role.__qualname__}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -90,55 +85,3 @@ class Actor:
             raise ServerError(f"a process of the experiment ended with code {self._process.wait()}")
         *lines, self._unread = (self._unread + data).split(b"\n")
         self._lines.extend(json.loads(line) for line in lines)
-
-
-class Line:
-    """The side of the role."""
-
-    def __init__(self) -> None:
-        self._told: SimpleQueue[dict[str, Any]] = SimpleQueue()
-        # Whatever else is printed must not stand among the messages.
-        self._out = os.dup(1)
-        os.dup2(2, 1)
-        threading.Thread(target=self._listen, name="pybench-line", daemon=True).start()
-
-    def say(self, message: Mapping[str, Any]) -> None:
-        """Send a message to the experiment."""
-        data = json.dumps(message).encode() + b"\n"
-        while data:
-            data = data[os.write(self._out, data) :]
-
-    def hear(self) -> dict[str, Any]:
-        """The next message of the experiment."""
-        return self._told.get()
-
-    def _listen(self) -> None:
-        for line in sys.stdin:
-            self._told.put(json.loads(line))
-        # The experiment is over: a lock that is held is removed with its keys.
-        os._exit(0)
-
-
-def main() -> int:
-    """Play the role that the command line names, with the order on stdin."""
-    from pybench.errors import PybenchError
-
-    # Ctrl-C reaches every process of the terminal: the experiment ends its actors.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    module, _, name = sys.argv[1].partition(":")
-    role = getattr(importlib.import_module(module), name)
-    line = Line()
-    try:
-        role(line, **line.hear())
-    except PybenchError as error:
-        line.say({"failed": error.message, "hint": error.hint})
-        return FAILED
-    return 0
-
-
-if __name__ == "__main__":
-    code = main()
-    sys.stderr.flush()
-    # The thread that waits for stdin must not keep the process.
-    os._exit(code)

@@ -20,7 +20,7 @@ from pybench.lock_client import LockLost, NotAcquired
 from pybench.service.stock import StockRefused
 
 if TYPE_CHECKING:
-    from pybench.lab.actors import Line
+    from pybench.lab.acting import Line
     from pybench.lock_client import LockClient
     from pybench.service.stock import Stock
 
@@ -81,8 +81,8 @@ async def buy_all(order: Order) -> list[Bought]:
         return await asyncio.gather(*(_buy(order, stock, client) for _ in range(order.buyers)))
 
 
-def buyers(line: Line, **order: Any) -> None:  # noqa: ANN401 - an `Order` as JSON
-    """The role of a process of buyers: it connects, says so, waits for its start, and says what they did."""
+def buyers(line: Line) -> None:
+    """The role of a process of buyers. For each order: connect, say so, wait for the start, and say what they did."""
 
     async def bought(mine: Order) -> list[Bought]:
         async with mine.shop.opened() as stock, _client(mine) as client:
@@ -90,7 +90,9 @@ def buyers(line: Line, **order: Any) -> None:  # noqa: ANN401 - an `Order` as JS
             await asyncio.to_thread(line.hear)
             return await asyncio.gather(*(_buy(mine, stock, client) for _ in range(mine.buyers)))
 
-    line.say({"bought": [asdict(one) for one in asyncio.run(bought(Order.from_json(order)))]})
+    while True:
+        order = Order.from_json(line.hear())
+        line.say({"bought": [asdict(one) for one in asyncio.run(bought(order))]})
 
 
 def contention_share(bought: Sequence[Bought]) -> float | None:

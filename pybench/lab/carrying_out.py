@@ -73,7 +73,7 @@ def carry_out(
     began = time.monotonic()
     cases: list[Case] = []
     with stage.set_for(experiment.name, values):
-        part, left_out = taking_part(experiment, locks, stage, every=every)
+        part, left_out = taking_part(experiment, locks, stage, named=bool(strategies))
         stage.locks = part
         cases.extend(experiment.run(stage))
         servers = stage.server_labels
@@ -86,6 +86,8 @@ def carry_out(
         cases=tuple(cases),
         left_out=tuple(left_out),
         seconds=time.monotonic() - began,
-        settings={name: ("yes" if value else "no") if isinstance(value, bool) else value for name, value in texts.items()},
+        settings={
+            name: ("yes" if value else "no") if isinstance(value, bool) else value for name, value in texts.items()
+        },
         servers=servers,
     )

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from pybench.lab.experiment import Experiment
-from pybench.lab.experiments import oversell
+from pybench.lab.experiments import crash, deadlock, fencing, idempotency, oversell, transfer, ttl_edge
 
-EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (oversell.OVERSELL,)}
+EXPERIMENTS: dict[str, Experiment] = {
+    one.name: one
+    for one in (
+        oversell.OVERSELL,
+        ttl_edge.TTL_EDGE,
+        crash.CRASH,
+        deadlock.DEADLOCK,
+        fencing.FENCING,
+        idempotency.IDEMPOTENCY,
+        transfer.TRANSFER,
+    )
+}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pybench.errors import InputError
 from pybench.lab.findings import Expected, LeftOut
-from pybench.lock_client.servers import MEASURED
 from pybench.notation import BadValue
 from pybench.strategies import CATALOGUE, Arguments, Exclusion, Strategy, parse_strategy, strategy_text
 
@@ -36,8 +35,15 @@ class ChosenLock:
         return CATALOGUE.get(self.name)
 
     @property
+    def keeps_out(self) -> bool:
+        """Whether it asks any server: `none` does not."""
+        return self.entry is not None and bool(self.entry.server_kinds)
+
+    @property
     def is_of_programs(self) -> bool:
         """Whether a lock client can take it."""
+        from pybench.lock_client.servers import MEASURED
+
         return self.name in MEASURED
 
     @property
@@ -46,7 +52,7 @@ class ChosenLock:
         entry = self.entry
         if entry is None:
             return Expected.RIGHT
-        if not entry.server_kinds:
+        if not self.keeps_out:
             return Expected.WRONG
         exclusion = entry.with_arguments(self.arguments).exclusion
         is_promised = exclusion is not Exclusion.NOTHING and entry.permits(self.arguments) == 1
@@ -80,14 +86,14 @@ def chosen(experiment: Experiment, asked: Sequence[str], *, every: bool) -> list
 
 
 def taking_part(
-    experiment: Experiment, locks: Iterable[ChosenLock], stage: Stage, *, every: bool
+    experiment: Experiment, locks: Iterable[ChosenLock], stage: Stage, *, named: bool
 ) -> tuple[list[ChosenLock], list[LeftOut]]:
-    """Those that take part, and those that are left out of all. Raises InputError for one that was asked for by name."""
+    """Those that take part, and those that are left out. Raises InputError for one that the user `named`."""
     part: list[ChosenLock] = []
     out: list[LeftOut] = []
     for lock in locks:
         reason = next(_reasons(experiment, lock, stage), "")
-        if reason and not every:
+        if reason and named and not lock.is_control:
             raise InputError(f"{lock.text} has no part in {experiment.name}: {reason}", hint="name another --strategy")
         if reason:
             out.append(LeftOut(lock.text, reason))

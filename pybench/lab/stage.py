@@ -19,7 +19,7 @@ from pybench.errors import ServerError
 from pybench.lab.actors import Actor
 from pybench.lock_client import LockClient, LockError, MeasuredLockClient
 from pybench.numbers import format_seconds, plural
-from pybench.servers import ServerPool, remove_keys
+from pybench.servers import Endpoint, ServerPool, remove_keys
 from pybench.strategies import ServerKind
 
 if TYPE_CHECKING:
@@ -287,12 +287,10 @@ class Stage:
 
     def url(self, server: Server | PostgresServer) -> str:
         """Of a server, with its password: for clients only, never to be shown."""
-        if server.started_by_us:
-            return str(server.endpoint)
-        if server.endpoint.kind is ServerKind.POSTGRES:
-            assert self.given.postgres is not None, "a given database has a URL"
-            return self.given.postgres.get_secret_value()
-        return self.given.redis[self.redis(len(self.given.redis)).index(cast("Server", server))].get_secret_value()
+        endpoint = server.endpoint
+        if isinstance(endpoint, Endpoint):
+            return endpoint.url.get_secret_value()
+        return str(endpoint) if self.given.postgres is None else self.given.postgres.get_secret_value()
 
     def at_end(self, work: Callable[[], object]) -> None:
         """Have `work` done when the experiment ends, before what was set up earlier is taken down."""
@@ -312,13 +310,18 @@ class Stage:
         self._open.callback(drop)
         return name
 
-    def _lock_table(self) -> str:
-        """The table of locks that are rows, made at the first call."""
+    def lock_schema(self) -> str:
+        """The schema with the table of locks that are rows, made at the first call. Raises ServerError."""
         from pybench import _core
-        from pybench.servers.postgres import prepare_schema, table_name
+        from pybench.servers.postgres import prepare_schema
 
         if "locks" not in self._schemas:
             name = self._schemas["locks"] = self.new_schema("locks")
             with self.postgres().session() as session:
                 prepare_schema(session, name, _core.lock_rows)
-        return table_name(self._schemas["locks"])
+        return self._schemas["locks"]
+
+    def _lock_table(self) -> str:
+        from pybench.servers.postgres import table_name
+
+        return table_name(self.lock_schema())
