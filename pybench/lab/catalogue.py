@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from pybench.lab.experiment import Experiment
-from pybench.lab.experiments import crash, deadlock, fencing, idempotency, oversell, transfer, ttl_edge
+from pybench.lab.experiments import (
+    clock,
+    crash,
+    deadlock,
+    failover,
+    fencing,
+    idempotency,
+    oversell,
+    quorum,
+    restart,
+    transfer,
+    ttl_edge,
+)
 
 EXPERIMENTS: dict[str, Experiment] = {
     one.name: one
@@ -15,5 +27,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         fencing.FENCING,
         idempotency.IDEMPOTENCY,
         transfer.TRANSFER,
+        failover.FAILOVER,
+        restart.RESTART,
+        quorum.QUORUM,
+        clock.CLOCK,
     )
 }

@@ -210,14 +210,17 @@ class Stage:
         )
         return self._noted(found)
 
-    def own_redis(self, servers: int = 1, *, replicas: int = 0, appendfsync: AppendFsync = "off") -> list[Server]:
+    def own_redis(
+        self, servers: int = 1, *, replicas: int = 0, appendfsync: AppendFsync = "off", moves_clock: bool = False
+    ) -> list[Server]:
         """New servers of this experiment alone, which it may break: never given ones. Raises ServerError.
 
-        `pool.process_of` has the process of each.
+        `pool.process_of` has the process of each. With `moves_clock` their wall clocks can be moved.
         """
         self._own += 1
         group = _Group(f"own-{self._own}", (), self.given.source)
-        return self._noted(self.pool.redis(group, appendfsync, servers=servers, replicas=replicas))
+        settings = {"servers": servers, "replicas": replicas}
+        return self._noted(self.pool.redis(group, appendfsync, **settings, moves_clock=moves_clock))
 
     def postgres(self) -> PostgresServer:
         """The database, given or started. Raises ServerError, InputError."""

@@ -15,6 +15,8 @@ from pybench.matrix.durations import MS, S, format_duration, parse_duration
 from pybench.notation import BadValue, parse_choice, parse_count, shown
 from pybench.strategies import ServerKind
 
+BREAK_MY_SERVERS = "break-my-servers"
+"""The word of `allow` for faults of given servers. No file has it: who runs the file says so, each time."""
 MOST_BYTES_PER_S = 10_000_000_000
 LONGEST_LAG_NS = S
 USUAL_LAG_NS = 100 * MS

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pybench.errors import InputError
 from pybench.matrix.backends import Backend, named, require_kind
 from pybench.matrix.cells import AXES
+from pybench.matrix.fault_kinds import BREAK_MY_SERVERS
 from pybench.matrix.faults import merged_texts
 from pybench.matrix.file import HINT, Position, read_text
 from pybench.matrix.models import Matrix
@@ -37,9 +38,6 @@ OPTIONS = (*AXES, *_ONE_VALUE, "threshold", "allow", *_KINDS, "servers", "break_
 _OTHER_NAMES = {"clients": "concurrency"}
 _TOP = tuple(field.alias or name for name, field in Matrix.model_fields.items())
 _BACKEND = tuple(field.alias or name for name, field in Backend.model_fields.items())
-
-BREAK_MY_SERVERS = "break-my-servers"
-"""The entry of `allow` for faults of given servers. No file has it: who runs the file says so, each time."""
 
 Flags = dict[Path, str]
 """The option that a path of the matrix came from."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from pybench.matrix.durations import format_duration
-from pybench.matrix.fault_kinds import Does, Target
+from pybench.matrix.fault_kinds import BREAK_MY_SERVERS, Does, Target
 from pybench.numbers import plural
 from pybench.planning.needs import parts_of
 
@@ -85,7 +85,7 @@ def why_no_faults(cell: Cell, matrix: Matrix) -> str | None:
         return f"mode {cell.mode.kind} looks for the rate of healthy servers; drop faults, or use a rate"
     backends, window_ns = _backends_of_servers(cell, matrix), cell.window_ns(matrix.duration_ns)
     kinds = [backend.kind for backend in backends]
-    may_harm = "break-my-servers" in matrix.allow
+    may_harm = BREAK_MY_SERVERS in matrix.allow
     for fault in cell.faults.faults:
         place = place_of(fault, kinds)
         if place is None and (missing := _missing(fault, cell, kinds)):

@@ -102,8 +102,10 @@ class Failover(Harm):
     replica, and all others, follow it afterwards.
     """
 
-    def __init__(self, pool: ServerPool, server: Server, lag_s: float) -> None:
+    def __init__(self, pool: ServerPool, server: Server, lag_s: float, *, cut_replicas: int | None = None) -> None:
+        """`cut_replicas`: how many replicas lose their link, the promoted one first; None: all."""
         self._pool, self._server, self._lag_s = pool, server, lag_s
+        self._cut = server.replicas[:cut_replicas]
         self._primary = pool.process_of(server)
         self._promoted = pool.process_of(server.replicas[0])
 
@@ -114,8 +116,8 @@ class Failover(Harm):
         self.take_over()
 
     def cut(self) -> None:
-        """Cut the links to all replicas. Raises ServerError."""
-        for replica in self._server.replicas:
+        """Cut the links to replicas. Raises ServerError."""
+        for replica in self._cut:
             with replica.conversation() as conversation:
                 conversation.ask("REPLICAOF", "NO", "ONE")
 
