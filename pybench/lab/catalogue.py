@@ -11,6 +11,8 @@ from pybench.lab.experiments import (
     fencing,
     idempotency,
     oversell,
+    partition,
+    pause,
     quorum,
     restart,
     transfer,
@@ -31,5 +33,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         restart.RESTART,
         quorum.QUORUM,
         clock.CLOCK,
+        pause.PAUSE,
+        partition.PARTITION,
     )
 }

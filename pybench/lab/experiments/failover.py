@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pybench.lab.contest import attempt, client_on, not_of_redis_alone, servers_of
 from pybench.lab.experiment import Experiment
 from pybench.lab.findings import Case, Expected, Figure
-from pybench.numbers import plural
 
 if TYPE_CHECKING:
     from pybench.lab.locks import ChosenLock
@@ -35,7 +34,8 @@ def _case(stage: Stage, lock: ChosenLock, name: str, *, another_confirms: bool) 
     label = f"{lock.text}, other replica" if another_confirms else lock.text
     stage.note(label)
     replicas = max(1, _replicas(lock)) + another_confirms
-    servers = stage.own_redis(servers_of(lock), replicas=replicas)
+    independent = servers_of(lock) - 1
+    servers = [*stage.own_redis(replicas=replicas), *(stage.own_redis(independent) if independent else ())]
     failover = harm.Failover(stage.pool, servers[0], LAG_S, cut_replicas=1 if another_confirms else None)
     failover.cut()
     first_client = client_on(stage, lock, [server.endpoint for server in servers])
@@ -61,8 +61,8 @@ def _case(stage: Stage, lock: ChosenLock, name: str, *, another_confirms: bool) 
         went_wrong=is_double,
         sentence=sentence,
         figures=(
-            Figure("servers", "servers", plural(len(servers), "primary", "primaries")),
-            Figure("replicas", "replicas of each", replicas),
+            Figure("servers", "servers of the lock", len(servers)),
+            Figure("replicas", "replicas of the first", replicas),
             Figure("first", "first client", "held the lock" if first.held is not None else "refused"),
             Figure("second", "second client", "held the lock too" if is_double else _word(second.held is not None)),
             Figure("first_left_ms", "lease of the first left", left_ms),
