@@ -14,6 +14,7 @@ from pybench.lab.experiments import (
     partition,
     pause,
     quorum,
+    recipes,
     restart,
     transfer,
     ttl_edge,
@@ -35,5 +36,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         clock.CLOCK,
         pause.PAUSE,
         partition.PARTITION,
+        recipes.RECIPES,
     )
 }

@@ -53,12 +53,14 @@ class Attempt:
 
 
 @contextmanager
-def attempt(client: LockClient, name: str, *, ttl: str = TTL, wait: str = ONCE) -> Iterator[Attempt]:
+def attempt(
+    client: LockClient, name: str, *, ttl: str = TTL, wait: str = ONCE, shared: bool = False
+) -> Iterator[Attempt]:
     """Try to take a lock, and hold it in the block. A release that fails, as that of a lost lock does, is no error."""
     from pybench.lock_client import LockError, NotAcquired, Unknown, Unreachable
 
     began = time.monotonic()
-    lock = client.lock(name, ttl=ttl, wait=wait)
+    lock = client.lock(name, ttl=ttl, wait=wait, shared=shared)
     try:
         held = lock.__enter__()
     except (NotAcquired, Unknown, Unreachable) as error:
