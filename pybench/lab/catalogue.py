@@ -13,6 +13,7 @@ from pybench.lab.experiments import (
     oversell,
     partition,
     pause,
+    pooler,
     quorum,
     recipes,
     restart,
@@ -37,5 +38,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         pause.PAUSE,
         partition.PARTITION,
         recipes.RECIPES,
+        pooler.POOLER,
     )
 }

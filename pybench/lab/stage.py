@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pybench.lab.locks import ChosenLock
     from pybench.servers import Server
     from pybench.servers.postgres import PostgresServer
+    from pybench.servers.postgres.endpoint import PostgresEndpoint
+    from pybench.servers.postgres.supervisor import SupervisedPostgres
     from pybench.servers.programs import Source
     from pybench.servers.redis.config import AppendFsync
 
@@ -228,6 +230,11 @@ class Stage:
         group = _Group("postgres", () if url is None else (url,), self.given.source)
         found = self.pool.postgres(group, sessions=0 if url is not None else SESSIONS)
         return self._noted([found])[0]
+
+    def own_postgres(self) -> PostgresEndpoint:
+        """The private socket of a database that pybench starts, never of a given one. Raises ServerError."""
+        server = self.pool.postgres(_Group("own-postgres", (), self.given.source), sessions=SESSIONS)
+        return cast("SupervisedPostgres", self.pool.process_of(self._noted([server])[0])).private
 
     def _noted(self, servers: list[T]) -> list[T]:
         for server in cast("list[Server]", servers):

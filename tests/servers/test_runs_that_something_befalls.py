@@ -17,7 +17,7 @@ from pybench.servers import supervised
 from pybench.servers.postgres import PostgresEndpoint, PostgresServer, binaries, probe, supervisor
 from pybench.servers.redis.endpoint import Endpoint
 from pybench.servers.redis.supervisor import SupervisedServer
-from tests.poolers import pooler
+from pybench.servers.postgres.pooler import pooler
 from tests.redis_client import connect
 from tests.servers.meddling import Meddler
 
