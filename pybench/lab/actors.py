@@ -61,6 +61,14 @@ class Actor:
             raise ServerError(said["failed"], hint=said["hint"])
         return said
 
+    def heard(self) -> dict[str, Any] | None:
+        """The next message of the role, if there is one by now. Raises as `hear`; None for a role that was killed."""
+        if self._process.returncode is not None:
+            return None
+        if not self._lines and select.select([self._process.stdout], [], [], 0)[0]:
+            self._read()
+        return self.hear() if self._lines else None
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; after SIGKILL, wait until the process is gone."""
         self._process.send_signal(number)

@@ -10,6 +10,7 @@ from pybench.lab.experiments import (
     failover,
     fencing,
     idempotency,
+    leader,
     oversell,
     partition,
     pause,
@@ -37,6 +38,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         clock.CLOCK,
         pause.PAUSE,
         partition.PARTITION,
+        leader.LEADER,
         recipes.RECIPES,
         pooler.POOLER,
     )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from pybench.lab.cable import Cable
 from pybench.lab.contest import attempt, client_on, not_of_redis_alone, servers_of
 from pybench.lab.experiment import Experiment, Parameter, Time
 from pybench.lab.findings import Case, Expected, Figure
-from pybench.servers.proxy import Proxy
 from pybench.strategies import Exclusion
 
 if TYPE_CHECKING:
@@ -24,20 +23,6 @@ SPARE_S = 5.0
 """How much longer than the lease the second client waits."""
 OVERLAP_S = 0.1
 """How long a holder that does not look works on beside the second one."""
-
-
-class _Cable(Proxy):
-    """Passes everything on until it is cut; then bytes of both sides are lost, and connections stay open."""
-
-    is_cut = False
-
-    def of_client(self, client: socket.socket, data: bytes) -> None:
-        if not self.is_cut:
-            super().of_client(client, data)
-
-    def of_server(self, client: socket.socket, data: bytes) -> None:
-        if not self.is_cut:
-            super().of_server(client, data)
 
 
 def _run(stage: Stage) -> Iterator[Case]:
@@ -52,7 +37,7 @@ def _case(stage: Stage, lock: ChosenLock, *, looks: bool) -> Case:
     name, ttl = f"{stage.prefix}lock:{label.replace(' ', '-')}", stage.length("ttl")
     servers = stage.redis(servers_of(lock), replicas=_replicas(stage, lock))
     with ExitStack() as stack:
-        cables = [stack.enter_context(_Cable(server.endpoint)) for server in servers]
+        cables = [stack.enter_context(Cable(server.endpoint)) for server in servers]
         with attempt(client_on(stage, lock, [cable.endpoint for cable in cables]), name, ttl=ttl, wait="2s") as first:
             for cable in cables:
                 cable.is_cut = True

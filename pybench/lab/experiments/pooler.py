@@ -102,7 +102,7 @@ def _leaked(stage: Stage, scope: str, key: int, pooled: PostgresEndpoint, server
         else "with its connection the transaction of the client ended, and the lock was free",
         figures=(
             Figure("first", "first client", _word(granted)),
-            Figure("second", "next client", _word(next_has)),
+            Figure("second", "second client", _word(next_has)),
             Figure("left", "lock left behind", left),
         ),
         clients=(client_row(began, locked=granted), client_row(began, locked=next_has)),
