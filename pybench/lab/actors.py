@@ -65,7 +65,9 @@ class Actor:
         """The next message of the role, if there is one by now. Raises as `hear`; None for a role that was killed."""
         if self._process.returncode is not None:
             return None
-        if not self._lines and select.select([self._process.stdout], [], [], 0)[0]:
+        stdout = self._process.stdout
+        assert stdout is not None, "stdout is a pipe"
+        if not self._lines and select.select([stdout], [], [], 0)[0]:
             self._read()
         return self.hear() if self._lines else None
 

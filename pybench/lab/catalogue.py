@@ -18,8 +18,10 @@ from pybench.lab.experiments import (
     quorum,
     recipes,
     restart,
+    retry,
     transfer,
     ttl_edge,
+    watch,
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -33,12 +35,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         idempotency.IDEMPOTENCY,
         transfer.TRANSFER,
         failover.FAILOVER,
+        watch.WATCH,
         restart.RESTART,
         quorum.QUORUM,
         clock.CLOCK,
         pause.PAUSE,
         partition.PARTITION,
         leader.LEADER,
+        retry.RETRY,
         recipes.RECIPES,
         pooler.POOLER,
     )

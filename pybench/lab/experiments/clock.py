@@ -76,7 +76,7 @@ CLOCK = Experiment(
         "The first client holds the lock with a ttl of {ttl}. Then the wall clocks of some servers jump by {jump}.",
         "The second client asks for the lock. Only the servers see the other time (libfaketime).",
     ),
-    learn="A lease on Redis ends by the wall clock of the server: when a majority of clocks jumps, even redlock breaks.",
+    learn="A lease on Redis ends by the wall clock of the server: when most clocks jump, even redlock breaks.",
     run=_run,
     parameters=(
         Parameter("ttl", Time(), "30s", "The lease."),

@@ -95,7 +95,7 @@ FAILOVER = Experiment(
         "The primary is killed, and the replica takes its place. The second client asks for the lock.",
         "Other replica: one replica confirmed the lock, and another one, which did not hear of it, takes over.",
     ),
-    learn="A lock on one primary is lost with what its replica was not told; a majority of independent servers keeps it.",
+    learn="A lock on one primary is lost with what its replica was not told; most of several servers keep it.",
     run=_run,
     controls=("mutex",),
     strategies=("replicated", "redlock"),

@@ -131,7 +131,9 @@ def _case(stage: Stage, lock: ChosenLock, own: str, url: str) -> Case:
             stage.actor(
                 candidate,
                 {
-                    "client": asdict(replace(spec, redis=[cable.endpoint.url.get_secret_value() for cable in own_cables])),
+                    "client": asdict(
+                        replace(spec, redis=[cable.endpoint.url.get_secret_value() for cable in own_cables])
+                    ),
                     "name": f"{own}lock",
                     "ttl": stage.length("ttl"),
                     "resource": order,
@@ -148,7 +150,7 @@ def _case(stage: Stage, lock: ChosenLock, own: str, url: str) -> Case:
     with resource.conversation() as conversation:
         terms = conversation.ask("LRANGE", key, "0", "-1")
         conversation.ask("DEL", key, f"{key}:fence")
-    seen = [int(bytes(term)) for term in terms] if isinstance(terms, list) else []
+    seen = [int(term) for term in terms if isinstance(term, bytes)] if isinstance(terms, list) else []
     is_wrong = seen != sorted(seen)
     in_order = " ".join(map(str, seen))
     killed, stopped, cut = election.took_over_ms[1:]

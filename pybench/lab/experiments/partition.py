@@ -36,13 +36,14 @@ def _case(stage: Stage, lock: ChosenLock, *, looks: bool) -> Case:
     stage.note(label)
     name, ttl = f"{stage.prefix}lock:{label.replace(' ', '-')}", stage.length("ttl")
     servers = stage.redis(servers_of(lock), replicas=_replicas(stage, lock))
+    known_at: list[float] = []
     with ExitStack() as stack:
         cables = [stack.enter_context(Cable(server.endpoint)) for server in servers]
         with attempt(client_on(stage, lock, [cable.endpoint for cable in cables]), name, ttl=ttl, wait="2s") as first:
             for cable in cables:
                 cable.is_cut = True
             cut_at = time.monotonic()
-            known = threading.Thread(target=_await_loss, args=(first, known_at := [], stage.seconds("ttl") + SPARE_S))
+            known = threading.Thread(target=_await_loss, args=(first, known_at, stage.seconds("ttl") + SPARE_S))
             known.start()
             second_client = client_on(stage, lock, [server.endpoint for server in servers])
             with attempt(second_client, name, wait=f"{stage.seconds('ttl') + SPARE_S}s") as second:

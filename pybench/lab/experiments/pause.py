@@ -153,10 +153,10 @@ PAUSE = Experiment(
     summary="The holder is stopped beyond its lease, then writes",
     steps=(
         "A process holds the lock with a ttl of {ttl}, reads the stock, and is stopped (SIGSTOP), as by a long pause.",
-        "The second client gets the lock and sells 3. The process goes on (SIGCONT), and writes what it had read less 1.",
+        "The second client gets the lock and sells 3. The process goes on (SIGCONT), and writes what it read less 1.",
         "Looks first: it asks its lock before it writes. Checked: the resource refuses a lower fence.",
     ),
-    learn="A stopped process cannot notice that its lease ends; a look before the write helps, only a fence is certain.",
+    learn="A stopped process cannot see its lease end; a look before the write helps, only a fence is certain.",
     run=_run,
     controls=("mutex",),
     strategies=("fenced",),

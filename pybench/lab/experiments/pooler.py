@@ -113,9 +113,15 @@ def _leaked(stage: Stage, scope: str, key: int, pooled: PostgresEndpoint, server
 def _connected(where: PostgresEndpoint) -> Iterator[psycopg.Connection[Any]]:
     import psycopg
 
-    address = {"host": where.folder, "port": where.port, "user": where.user, "dbname": where.database}
-    # A statement that is prepared in one session is unknown in the next one.
-    with psycopg.connect(**address, autocommit=True, prepare_threshold=None) as connection:
+    with psycopg.connect(
+        host=where.folder,
+        port=where.port,
+        user=where.user,
+        dbname=where.database,
+        autocommit=True,
+        # A statement that is prepared in one session is unknown in the next one.
+        prepare_threshold=None,
+    ) as connection:
         yield connection
 
 

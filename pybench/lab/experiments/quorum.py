@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from pybench.strategies import Count
 if TYPE_CHECKING:
     from pybench.lab.stage import Stage
     from pybench.lock_client import LockClient
-    from pybench.servers import Server
 
 MUTEX = ChosenLock("mutex")
 NODES = 5

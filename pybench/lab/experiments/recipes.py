@@ -66,6 +66,6 @@ RECIPES = Experiment(
         "Seven locks as people publish them, each a small redis-py program, and the interleaving that breaks it.",
         "Then a lock of pybench in the same interleaving.",
     ),
-    learn="Compare the owner in every command that changes a lock, in one step, and give each holder an end of its own.",
+    learn="Compare the owner in every command that changes a lock, and give each holder an end of its own.",
     run=_run,
 )

@@ -72,7 +72,9 @@ def _sentence(first: Attempt, second: Attempt, *, is_double: bool) -> str:
     if first.held is None:
         return f"the first client had no lock: {first.reason}"
     if is_double:
-        return "the server had forgotten the lock: the second client had a majority (3, 4, 5) beside the first (1, 2, 3)"
+        return (
+            "the server had forgotten the lock: the second client had a majority (3, 4, 5) beside the first (1, 2, 3)"
+        )
     if second.held is None:
         return "the server still had the lock: the second client had no majority (4, 5)"
     return "the server came back when every lease from before had ended: the second client followed the first"

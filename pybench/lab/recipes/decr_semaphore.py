@@ -56,8 +56,16 @@ def right(scene: Scene) -> Shown:
 
 def _shown(*, is_wrong: bool) -> Shown:
     if is_wrong:
-        return Shown(True, "the permits of crashed holders are lost: nobody gets one again", "crashed holders")  # noqa: FBT003 - the verdict
-    return Shown(False, "the permits of crashed holders came back with the end of their leases", "another client")  # noqa: FBT003 - the verdict
+        return Shown(
+            went_wrong=True,
+            sentence="the permits of crashed holders are lost: nobody gets one again",
+            inside="crashed holders",
+        )
+    return Shown(
+        went_wrong=False,
+        sentence="the permits of crashed holders came back with the end of their leases",
+        inside="another client",
+    )
 
 
 RECIPE = Recipe("DECR semaphore", "decr-semaphore", wrong, "semaphore", right)

@@ -60,8 +60,12 @@ def late_release(scene: Scene) -> Shown:
 def shown(*, is_wrong: bool) -> Shown:
     """B holds the lock; whether C has it, too."""
     if is_wrong:
-        return Shown(True, "the late release removed the lock of the next holder: two clients held it", "B and C")  # noqa: FBT003 - the verdict
-    return Shown(False, "the late release left the lock of the next holder alone", "B")  # noqa: FBT003 - the verdict
+        return Shown(
+            went_wrong=True,
+            sentence="the late release removed the lock of the next holder: two clients held it",
+            inside="B and C",
+        )
+    return Shown(went_wrong=False, sentence="the late release left the lock of the next holder alone", inside="B")
 
 
 RECIPE = Recipe("DEL by anybody", "delete-without-owner", wrong, "mutex", right)

@@ -52,8 +52,12 @@ def right(scene: Scene) -> Shown:
 
 def _shown(*, is_wrong: bool) -> Shown:
     if is_wrong:
-        return Shown(True, "the second reader relied on the first, who had no lock: it read beside a writer", "writer, B")  # noqa: FBT003 - the verdict
-    return Shown(False, "the reader was refused while the writer wrote", "writer")  # noqa: FBT003 - the verdict
+        return Shown(
+            went_wrong=True,
+            sentence="the second reader relied on the first, who had no lock: it read beside a writer",
+            inside="writer, B",
+        )
+    return Shown(went_wrong=False, sentence="the reader was refused while the writer wrote", inside="writer")
 
 
 RECIPE = Recipe("two-key readers", "reader-count", wrong, "read-write", right)

@@ -53,8 +53,12 @@ def right(scene: Scene) -> Shown:
 
 def _shown(*, is_wrong: bool) -> Shown:
     if is_wrong:
-        return Shown(True, "the renewal of a lease that had ended succeeded: two clients believed to hold it", "A and B")  # noqa: FBT003 - the verdict
-    return Shown(False, "the renewal of a lease that had ended was refused", "B")  # noqa: FBT003 - the verdict
+        return Shown(
+            went_wrong=True,
+            sentence="the renewal of a lease that had ended succeeded: two clients believed to hold it",
+            inside="A and B",
+        )
+    return Shown(went_wrong=False, sentence="the renewal of a lease that had ended was refused", inside="B")
 
 
 RECIPE = Recipe("PEXPIRE by anybody", "renew-without-compare", wrong, "mutex", right)

@@ -75,8 +75,14 @@ def right(scene: Scene) -> Shown:
 
 def _shown(*, is_wrong: bool) -> Shown:
     if is_wrong:
-        return Shown(True, "the renewal brought the released lock back: nobody holds it, and nobody gets it", "nobody")  # noqa: FBT003 - the verdict
-    return Shown(False, "no renewal came after the release: the next client had the lock", "B")  # noqa: FBT003 - the verdict
+        return Shown(
+            went_wrong=True,
+            sentence="the renewal brought the released lock back: nobody holds it, and nobody gets it",
+            inside="nobody",
+        )
+    return Shown(
+        went_wrong=False, sentence="no renewal came after the release: the next client had the lock", inside="B"
+    )
 
 
 RECIPE = Recipe("renews when released", "renewal-after-release", wrong, "watchdog", right)

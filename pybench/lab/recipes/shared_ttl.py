@@ -65,8 +65,16 @@ def right(scene: Scene) -> Shown:
 
 def _shown(*, is_wrong: bool) -> Shown:
     if is_wrong:
-        return Shown(True, f"after {LEASES} leases the crashed reader still kept the writer out", "a crashed reader")  # noqa: FBT003 - the verdict
-    return Shown(False, "the share of the crashed reader ended with its own lease: the writer had the lock", "writer")  # noqa: FBT003 - the verdict
+        return Shown(
+            went_wrong=True,
+            sentence=f"after {LEASES} leases the crashed reader still kept the writer out",
+            inside="a crashed reader",
+        )
+    return Shown(
+        went_wrong=False,
+        sentence="the share of the crashed reader ended with its own lease: the writer had the lock",
+        inside="writer",
+    )
 
 
 RECIPE = Recipe("one ttl for readers", "shared-ttl", wrong, "read-write", right)

@@ -69,10 +69,17 @@ class SupervisedPooler(Supervised):
 
     def _look(self) -> PostgresEndpoint | None:
         where = self.endpoint
-        address = {"host": where.folder, "port": where.port, "user": where.user, "dbname": where.database}
-        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(**address, connect_timeout=LOOK_S):
-            return where
-        return None
+        try:
+            psycopg.connect(
+                host=where.folder,
+                port=where.port,
+                user=where.user,
+                dbname=where.database,
+                connect_timeout=LOOK_S,
+            ).close()
+        except psycopg.OperationalError:
+            return None
+        return where
 
 
 @contextlib.contextmanager
@@ -91,9 +98,7 @@ def pooler(server: PostgresEndpoint, *, sessions: int = SESSIONS) -> Iterator[Po
 
 def _launch(binary: Binary, server: PostgresEndpoint, sessions: int) -> SupervisedPooler:
     runs_as = account.account()
-    folder = ServerFolder.create(
-        socket=f"{_OWN}/.s.PGSQL.{PORT}", group=None if runs_as is None else runs_as.group
-    )
+    folder = ServerFolder.create(socket=f"{_OWN}/.s.PGSQL.{PORT}", group=None if runs_as is None else runs_as.group)
     try:
         own = folder.path / _OWN
         own.mkdir(mode=0o700)
