@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pybench.lab.clients import client_row
-from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.experiment import Experiment, Lease, Parameter
 from pybench.lab.findings import Case, ClientRow, Expected, Figure
 from pybench.lab.locks import ChosenLock, needs_client
 from pybench.numbers import format_seconds, plural
@@ -211,7 +211,7 @@ DEADLOCK = Experiment(
     strategies=("mutex",),
     unfit=_unfit,
     parameters=(
-        Parameter("ttl", Time(), "1s", "The lease."),
+        Parameter("ttl", Lease(), "1s", "The lease."),
         Parameter("mitigate", None, default=False, meaning="Show what avoids the deadlock, too."),
     ),
 )
