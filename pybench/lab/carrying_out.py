@@ -74,6 +74,8 @@ def carry_out(
     cases: list[Case] = []
     with stage.set_for(experiment.name, values):
         part, left_out = taking_part(experiment, locks, stage, named=bool(strategies))
+        if locks and not part:
+            raise InputError(f"no lock has a part in {experiment.name}: {left_out[0].reason}", hint="name another lock")
         stage.locks = part
         cases.extend(experiment.run(stage))
         servers = stage.server_labels

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pybench.matrix.durations import MINUTE, parse_duration
+from pybench.matrix.durations import MINUTE, MS, parse_duration, parse_lease
 from pybench.strategies import Choice, Count
 
 if TYPE_CHECKING:
@@ -29,12 +29,21 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
+class Lease:
+    """A ttl, in whole milliseconds; its value is in nanoseconds."""
+
+    def parse(self, value: object) -> int:
+        """Nanoseconds. Raises BadValue."""
+        return parse_lease(value) * MS
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One option of an experiment. `default` is written as a user writes it; a flag is False."""
 
     name: str
     """As the option without dashes: `work`, `break-after`."""
-    allowed: Count | Choice | Time | None
+    allowed: Count | Choice | Time | Lease | None
     """None: a flag."""
     default: str | bool
     meaning: str
@@ -45,7 +54,7 @@ class Parameter:
         """What `--help` shows in place of the value."""
         if isinstance(self.allowed, Choice):
             return "|".join(self.allowed.words)
-        return "TIME" if isinstance(self.allowed, Time) else "N"
+        return "TIME" if isinstance(self.allowed, Time | Lease) else "N"
 
 
 def any_lock(_lock: ChosenLock) -> str:

@@ -107,7 +107,7 @@ def _reasons(experiment: Experiment, lock: ChosenLock, stage: Stage) -> Iterator
         return
     if reason := experiment.unfit(lock):
         yield reason
-    if reason := stage.shortage(lock):
+    if (reason := stage.shortage(lock)) or (lock.is_of_programs and (reason := stage.wrong_lease(lock))):
         yield reason
 
 

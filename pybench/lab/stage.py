@@ -267,6 +267,17 @@ class Stage:
             return f"it needs {plural(replicas, 'replica')}, and the given server has {there}"
         return ""
 
+    def wrong_lease(self, lock: ChosenLock) -> str:
+        """Why `lock` cannot have the parameter `ttl` as its lease, as a clause; empty where it can."""
+        if "ttl" not in self._values:
+            return ""
+        try:
+            # Nothing is sent before the lock is entered.
+            self.client(lock).lock("lease", ttl=self.length("ttl"))
+        except ValueError as error:
+            return str(error)
+        return ""
+
     def client_spec(self, lock: ChosenLock, *, connections: int = 8) -> ClientSpec:
         """How to open a client of `lock`. Raises ServerError, InputError."""
         entry = lock.entry

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pybench.lab.clients import client_row, killed_row
-from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.experiment import Experiment, Lease, Parameter
 from pybench.lab.findings import Case, Expected, Figure
 from pybench.lab.locks import ChosenLock, needs_client
 from pybench.numbers import format_seconds
@@ -106,7 +106,7 @@ def _holding(stage: Stage, lock: ChosenLock, name: str) -> Case:
     victim.hear()
     began = time.monotonic()
     victim.signal(signal.SIGKILL)
-    lease_ms = entry.lease_ms(max(1, stage.count("ttl") // 1_000_000))
+    lease_ms = entry.lease_ms(stage.count("ttl") // 1_000_000)
     # A waiter of a queue looks for a lease that has ended only at each of its beats.
     beat_ms = int(entry.argument("beat_ms", lock.arguments) or 0)
     limit_s = ((lease_ms or 0) + beat_ms) / 1e3 + LATE_S
@@ -167,5 +167,5 @@ CRASH = Experiment(
     run=_run,
     strategies=("mutex",),
     unfit=_unfit,
-    parameters=(Parameter("ttl", Time(), "1s", "The lease."),),
+    parameters=(Parameter("ttl", Lease(), "1s", "The lease."),),
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pybench.errors import InputError
 from pybench.lab.clients import client_row
-from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.experiment import Experiment, Lease, Parameter, Time
 from pybench.lab.fence import STALE, checked_write
 from pybench.lab.findings import Case, ClientRow, Expected, Figure
 from pybench.lab.locks import needs_client
@@ -155,7 +155,7 @@ def _expected(stage: Stage, lock: ChosenLock) -> Expected:
         return Expected.WRONG
     if _has_fence(lock):
         return Expected.RIGHT
-    longest_ms = entry.longest_hold_ms(max(1, stage.count("ttl") // 1_000_000), lock.arguments)
+    longest_ms = entry.longest_hold_ms(stage.count("ttl") // 1_000_000, lock.arguments)
     past_ms = 0.0 if longest_ms is None else stage.seconds("work") * 1e3 - longest_ms
     if past_ms <= 0:
         return lock.excludes
@@ -193,7 +193,7 @@ TTL_EDGE = Experiment(
     strategies=("watchdog", "fenced(renew=off)"),
     unfit=needs_client,
     parameters=(
-        Parameter("ttl", Time(), "1s", "The lease."),
+        Parameter("ttl", Lease(), "1s", "The lease."),
         Parameter("work", Time(), "3s", "Work of the first buyer, longer than the lease."),
     ),
 )
