@@ -217,12 +217,15 @@ class Stage:
     ) -> list[Server]:
         """New servers of this experiment alone, which it may break: never given ones. Raises ServerError.
 
-        `pool.process_of` has the process of each. With `moves_clock` their wall clocks can be moved.
+        `pool.process_of` has the process of each. With `moves_clock` their wall clocks can be moved. They are stopped
+        at the end of the experiment.
         """
         self._own += 1
         group = _Group(f"own-{self._own}", (), self.given.source)
         settings = {"servers": servers, "replicas": replicas}
-        return self._noted(self.pool.redis(group, appendfsync, **settings, moves_clock=moves_clock))
+        found = self.pool.redis(group, appendfsync, **settings, moves_clock=moves_clock)
+        self._open.callback(self.pool.stop, found)
+        return self._noted(found)
 
     def postgres(self) -> PostgresServer:
         """The database, given or started. Raises ServerError, InputError."""

@@ -168,6 +168,16 @@ class ServerPool:
                     else "pybench doctor tries to start another",
                 )
 
+    def stop(self, servers: Sequence[Server]) -> None:
+        """End these servers, which the pool started, and their replicas; a later call for as many starts others."""
+        stopped = [one for server in servers for one in (server, *server.replicas)]
+        for process in [self.process_of(one) for one in stopped]:
+            self._supervised.remove(process)
+            process.stop()
+        gone = {server.endpoint for server in stopped}
+        for known in self._servers.values():
+            known[:] = [server for server in known if server.endpoint not in gone]
+
     def close(self) -> None:
         """End every server that the pool started."""
         while self._supervised:
