@@ -32,6 +32,10 @@ _BUSY = "for _ = 1, tonumber(ARGV[1]) do end return 1"
 _FIRST_COUNT = 200_000
 """Takes a millisecond or so; how fast it went tells how far to count next."""
 
+_PROBE, _PROBE_MS = "pybench:clock", 60_000
+"""A key whose end tells by which time the server counts, and its lease."""
+_NEAR_MS = 100.0
+"""The most by which the time of a server that has looked at its clock is behind."""
 SNAPSHOT, APPENDED = "dump.rdb", "appendonlydir"
 """Where a Redis server keeps its data, in its folder."""
 
@@ -157,21 +161,39 @@ class Failover(Harm):
 
 
 class Clock(Harm):
-    """The wall clock of the server jumps by `by_ns`, and is true again at the end."""
+    """The wall clock of the server jumps by `by_ns`, and is true again at the end; leases follow it from then on."""
 
     def __init__(self, pool: ServerPool, server: Server, by_ns: int) -> None:
+        self._server, self._by_ns = server, by_ns
         self._clock = cast("SupervisedServer", pool.process_of(server)).clock
-        self._by_ns = by_ns
 
     def begin(self) -> None:
         """See `Harm`."""
-        assert self._clock is not None, "a plan with this fault has such servers"
-        self._clock.move(self._by_ns)
+        self._move(self._by_ns)
 
     def end(self) -> None:
         """See `Harm`."""
-        assert self._clock is not None
-        self._clock.move(0)
+        self._move(0)
+
+    def _move(self, to_ns: int) -> None:
+        """Move the clock, and wait until the server gives its keys ends by the new time: it reads the time in steps."""
+        assert self._clock is not None, "a plan with this fault has such servers"
+        self._clock.move(to_ns)
+        near_ms = min(_NEAR_MS, abs(self._by_ns) / 2e6)
+        deadline = time.monotonic() + ANSWER_S
+        with self._server.conversation() as conversation:
+            while time.monotonic() < deadline:
+                sent = time.time()
+                _, ends_at = conversation.ask_all([("SET", _PROBE, "", "PX", str(_PROBE_MS)), ("PEXPIRETIME", _PROBE)])
+                took_ms = (time.time() - sent) * 1e3
+                ahead_ms = float(str(ends_at)) - _PROBE_MS - sent * 1e3
+                if -near_ms < ahead_ms - to_ns / 1e6 < near_ms + took_ms:
+                    conversation.ask("DEL", _PROBE)
+                    return
+                time.sleep(0.001)
+        raise ServerError(
+            f"the clock of {self._server.endpoint} did not move", hint="pybench doctor tries to start another server"
+        )
 
 
 class Pause(Harm):

@@ -18,6 +18,11 @@ SMALL: dict[str, dict[str, str]] = {
     "deadlock": {"ttl": "200ms"},
     "fencing": {"reply-timeout": "50ms"},
     "transfer": {"transfers": "4", "work": "2ms"},
+    "restart": {"ttl": "200ms"},
+    "quorum": {"grants": "3", "node-timeout-ms": "20"},
+    "pause": {"ttl": "300ms"},
+    "partition": {"ttl": "300ms"},
+    "leader": {"candidates": "4", "ttl": "300ms"},
 }
 """Parameters with which an experiment takes a second or less, where it can."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.errors import ServerError
@@ -13,6 +14,7 @@ from pybench.lab.locks import ChosenLock
 
 if TYPE_CHECKING:
     from pybench.lab.stage import Stage
+    from pybench.servers import Server
 
 REDLOCK = ChosenLock("redlock", (("nodes", 5),))
 
@@ -40,6 +42,9 @@ def _case(stage: Stage, lock: ChosenLock, jumping: int, expected: Expected) -> C
     endpoints = [server.endpoint for server in servers]
     ttl = stage.length("ttl")
     with attempt(client_on(stage, lock, endpoints), name, ttl=ttl) as first:
+        # A quorum lock is held before its last servers have carried out their commands.
+        for server in servers:
+            stage.wait_until(partial(_has, server, name), what="all servers had the lock")
         for server in servers[:jumping]:
             harm.Clock(stage.pool, server, stage.count("jump")).begin()
         with attempt(client_on(stage, lock, endpoints), name, ttl=ttl) as second:
@@ -67,6 +72,11 @@ def _case(stage: Stage, lock: ChosenLock, jumping: int, expected: Expected) -> C
         ),
         clients=(first.row, second.row),
     )
+
+
+def _has(server: Server, name: str) -> bool:
+    with server.conversation() as conversation:
+        return conversation.ask("EXISTS", name) == 1
 
 
 CLOCK = Experiment(

@@ -1,13 +1,12 @@
 """The wall clock of a server that pybench starts, moved by libfaketime: the server alone sees the other time.
 
-Promises: the clock is true until `move`, and has moved when `move` returns. Monotonic clocks are never moved. The
-library reads an offset from a file in the folder of the server at each look at the clock.
+Promises: the clock is true until `move`. Monotonic clocks are never moved. The library reads an offset from a file in
+the folder of the server at each look at the clock; the server itself looks only now and then.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
 from pathlib import Path
 
 from pybench.errors import ServerError
@@ -25,8 +24,6 @@ ENV = "/usr/bin/env"
 FILE = "clock"
 COMPLAINT = "libfaketime: Cannot recover"
 """What the library prints in a server that cannot run under it; the server then hangs."""
-SETTLED_S = 0.02
-"""A server looks at its clock once in some milliseconds, and gives several commands the same time: up to 5 ms seen."""
 _SHARED_MEMORY = Path("/dev/shm")
 """Where the C library keeps shared memory."""
 
@@ -66,7 +63,6 @@ class WallClock:
         new = self._file.with_suffix(".new")
         new.write_text(f"{by_ns / 1e9:+.3f}s\n", encoding="ascii")
         new.replace(self._file)
-        time.sleep(SETTLED_S)
 
 
 def forget_shared_memory(pid: int) -> None:
