@@ -184,3 +184,14 @@ def test_an_experiment_that_takes_too_long_is_ended(pybench_inside: Pybench):
     answer = pybench_inside("lab", "oversell", "--work", "30s", "--concurrency", "2", "--time-limit", "500ms")
     assert (answer.code, answer.out) == (41, "")
     assert answer.err.startswith("error: the experiment did not end within 500 ms\nhint: raise --time-limit")
+
+
+def test_the_property_table_is_printed_and_fits_what_it_is_given(pybench_inside: Pybench):
+    answer = pybench_inside("strategies", "--matrix")
+    assert answer.code == 0
+    assert "not shown at this width: " in answer.out
+    (row,) = json.loads(pybench_inside("strategies", "naive", "--matrix", "--json").out)
+    assert (row["strategy"], row["atomic_ttl"]) == (
+        "naive",
+        {"value": "no", "is_good": False, "proof": "pybench lab crash"},
+    )
