@@ -229,7 +229,7 @@ def _given(asked: Asked) -> Given:
     from pybench.servers.redis.endpoint import Endpoint
 
     if asked.servers not in ("auto", "wheel", "path"):
-        raise InputError(f"--servers is auto, wheel or path, not {asked.servers!r}")
+        raise InputError(f"--servers is auto, wheel or path, not {asked.servers!r}", hint="leave it out for auto")
     redis, postgres = list(asked.redis or []), asked.postgres
     if not redis and postgres is None:
         redis = [url for url in [os.environ.get("PYBENCH_REDIS_URL")] if url]

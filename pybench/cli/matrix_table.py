@@ -31,7 +31,7 @@ def matrix_text(strategies: Sequence[Strategy]) -> str:
         say(console, f"{one.title}: {one.meaning}")
         for proof in dict.fromkeys(_general(cells[one.key].proof, strategy.name) for strategy, cells in rows):
             console.print(f"  {proof}", style="dim", soft_wrap=True)
-    return printed(console)
+    return printed(console).lstrip()
 
 
 def matrix_json(strategies: Sequence[Strategy]) -> list[dict[str, Any]]:

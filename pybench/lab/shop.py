@@ -6,6 +6,7 @@ lock keeps others from doing the same meanwhile.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -56,13 +57,26 @@ class Shop:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Stock]:
-        """Its stock, for this event loop. Raises ServerError, and turns StockLost into it."""
+        """Its stock, for this task. Raises ServerError as soon as its server is lost, and turns StockLost into it."""
         link, stock = self._opened()
+        task, is_lost = asyncio.current_task(), asyncio.Event()
+
+        def end() -> None:
+            is_lost.set()
+            if task is not None:
+                task.cancel()
+
         try:
             await link.open()
+            # A buyer that works would see it only at its write.
+            link.on_loss.append(end)
             yield stock
         except (LinkLost, StockLost) as lost:
-            raise ServerError(f"the server of the stock: {lost}", hint="does it still run?") from None
+            raise _lost(str(lost)) from None
+        except asyncio.CancelledError:
+            if not is_lost.is_set():
+                raise
+            raise _lost("it does not answer any more") from None
         finally:
             await stock.close()
             await link.close()
@@ -94,6 +108,10 @@ class Shop:
             constraint=self.constraint,
             connections=SESSIONS,
         )
+
+
+def _lost(reason: str) -> ServerError:
+    return ServerError(f"the server of the stock: {reason}", hint="does it still run? its log may say why")
 
 
 async def fill(shop: Shop, stock: int) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
@@ -252,7 +252,16 @@ class Stage:
         if mark not in self._schemas:
             self._schemas[mark] = ""
             prefix = self.prefix
-            self._open.callback(lambda: remove_keys(server, prefix))
+            self._cleaned(lambda: remove_keys(server, prefix))
+
+    def _cleaned(self, work: Callable[[], object]) -> None:
+        """Have `work` done at the end. Its failure hides no earlier one: a server that is lost cannot be cleaned."""
+
+        def done(kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
+            with suppress(*(() if kind is None else (ServerError,))):
+                work()
+
+        self._open.push(done)
 
     # locks and processes
 
@@ -331,7 +340,7 @@ class Stage:
             with server.session() as session:
                 drop_schema(session, name)
 
-        self._open.callback(drop)
+        self._cleaned(drop)
         return name
 
     def lock_schema(self) -> str:
