@@ -128,6 +128,7 @@ def test_a_failover_that_loses_nothing_makes_the_experiment_void(
     assert (found.exit, found.is_void) == (Exit.CONTROL_NOT_CAUGHT, True)
 
 
+@pytest.mark.slow
 def test_a_server_that_forgets_what_it_wrote_to_disk_breaks_the_promise(
     experimented: Experimented, monkeypatch: pytest.MonkeyPatch
 ):

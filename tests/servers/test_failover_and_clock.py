@@ -149,6 +149,7 @@ def test_a_mutex_is_granted_twice_by_a_failover_and_breaks_no_promise(tmp_path: 
     assert outcome.run.faults["error"].isna().all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_quorum_whose_majority_jumps_is_granted_twice_and_breaks_no_promise(tmp_path: Path):
     plan = "clock(by=+10s) redis[0] at 300ms, clock(by=+10s) redis[1] at 300ms"
