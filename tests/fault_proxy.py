@@ -6,8 +6,8 @@ import socket
 import threading
 from dataclasses import dataclass
 
+from pybench.servers.proxy import Proxy
 from pybench.servers.redis.endpoint import Endpoint
-from tests.proxy import Proxy
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import socket
 import threading
 from collections.abc import Callable
 
+from pybench.servers.proxy import Proxy
 from pybench.servers.redis.endpoint import Endpoint
-from tests.proxy import Proxy
 
 Command = list[bytes]
 Rule = Callable[[Command], Command]

@@ -8,6 +8,9 @@
     it ends, and stays down to the end of the trial         yes              yes              no
     it ends, and comes back empty, later than one lease     yes              no               no
     it ends, and comes back empty, within one lease         no               no               no
+    a replica that lacks the latest writes takes its place  no               no               no
+    its clock jumps ahead, or back from a jump behind       no               no               no
+    its clock stays behind                                  yes              no               no
 
 A lock of several servers is no exception in the last row: with one forgetful server a second client can get a majority.
 For a lock that a guard protects, only the data of the guard count. A session lock is promised for the life of the
@@ -46,8 +49,8 @@ class Under:
     data: bool = True
     """Fences, the order of service, wake-ups, and what the work has written."""
     progress: bool = True
-    forgetful: str = ""
-    """The server that comes back without data on which the promise rests; empty without one."""
+    excuse: str = ""
+    """What took away the data or the time on which the promise rests, as a clause; empty without such a fault."""
 
 
 HEALTHY = Under()
@@ -58,27 +61,52 @@ def promises_under(faults: Faults, strategy: Strategy, arguments: Arguments, *, 
     if not faults:
         return HEALTHY
     lease_ms = strategy.lease_ms(ttl_ms)
+    counted = [fault for fault in faults.faults if strategy.judged_by is not Judge.GUARD or fault.on is Target.POSTGRES]
     forgetting = [
         fault
-        for fault in faults.faults
-        if fault.until_ns is not None
-        and (strategy.judged_by is not Judge.GUARD or fault.on is Target.POSTGRES)
-        and _forgets(fault, strategy, arguments, appendfsync=appendfsync)
+        for fault in counted
+        if fault.until_ns is not None and _forgets(fault, strategy, arguments, appendfsync=appendfsync)
     ]
-    within = [fault for fault in forgetting if lease_ms is None or (fault.for_ns or 0) < lease_ms * MS]
+    jumping = [fault for fault in counted if fault.kind.does is Does.JUMPS]
+    early = [fault for fault in forgetting if lease_ms is None or _away_ns(fault) < lease_ms * MS]
+    early += [fault for fault in jumping if _is_ahead(fault)]
+    excusing = early or forgetting
     return Under(
         faults.under,
-        exclusion=not within,
-        data=not forgetting,
+        exclusion=not early,
+        data=not forgetting and not jumping,
         progress=all(fault.kind.does is Does.NOTHING for fault in faults.faults),
-        forgetful=(within or forgetting)[0].target if forgetting else "",
+        excuse=_excuse(excusing[0]) if excusing else "",
     )
+
+
+def _away_ns(fault: Fault) -> int:
+    """The least time from the last grant that the server forgets until it serves again."""
+    lag_ns = int(fault.argument("lag") or 0) if fault.do == "failover" else 0
+    return (fault.for_ns or 0) - lag_ns
+
+
+def _is_ahead(fault: Fault) -> bool:
+    """Whether the jump of a clock ends a lease too early. A clock that comes back from behind jumps ahead, too."""
+    return int(fault.argument("by") or 0) > 0 or fault.until_ns is not None
+
+
+def _excuse(fault: Fault) -> str:
+    match fault.do:
+        case "clock":
+            return f"the clock of {fault.target} jumped"
+        case "failover":
+            return f"{fault.target} failed over to a replica without its latest writes"
+        case _:
+            return f"{fault.target} came back without its data"
 
 
 def _forgets(fault: Fault, strategy: Strategy, arguments: Arguments, *, appendfsync: str) -> bool:
     """Whether the server may lack data afterwards that it had acknowledged."""
     if fault.kind.does is not Does.ENDS or (fault.do == "restart" and not fault.loses_data):
         return False
+    if fault.do == "failover":
+        return True
     if fault.on is Target.POSTGRES:
         return fault.do == "kill" and strategy.argument("synchronous_commit", arguments) == "off"
     # With `everysec` a write may be acknowledged before it is in the file.

@@ -15,6 +15,7 @@ from pybench.cli import (
     gate,
     init,
     judge,
+    lab,
     plan,
     replay,
     report,
@@ -54,6 +55,7 @@ app.command(cls=SectionedCommand)(compare.compare)
 app.command(cls=SectionedCommand)(gate.gate)
 app.command(cls=SectionedCommand)(export.export)
 app.command(cls=SectionedCommand)(judge.judge)
+app.add_typer(lab.group, name="lab")
 app.command(cls=SectionedCommand)(fuzz.fuzz)
 app.command(cls=SectionedCommand)(replay.replay)
 app.command(cls=SectionedCommand)(serve.serve)

@@ -10,6 +10,7 @@ from pybench.cli.figures import wall_time
 from pybench.cli.output import say
 from pybench.errors import InputError
 from pybench.numbers import plural
+from pybench.planning.fault_rules import harms_of_given
 from pybench.servers import Server
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ def asking(*, yes: bool) -> Consent:
     """A consent that announces the load on servers of other machines, and asks unless `yes`."""
 
     def consent(plan: Plan, servers: Sequence[AnyServer]) -> None:
+        for line in _harms(plan):
+            say(line)
         elsewhere = [server for server in servers if not server.is_local()]
         if not elsewhere:
             return
@@ -54,6 +57,21 @@ def _what_comes(plan: Plan, servers: Sequence[AnyServer]) -> list[str]:
         "Each client acquires and releases locks as fast as it can.",
         *(f"{what} after each trial. pybench touches no other data there." for what in made),
     ]
+
+
+_HARMS = {
+    "client-kill": "close the connections of pybench",
+    "script-flush": "forget the scripts of all programs",
+    "slow": "serve no program while a script runs",
+    "pause": "hold back the commands of all programs",
+}
+"""What faults make a given server do."""
+
+
+def _harms(plan: Plan) -> list[str]:
+    """The faults that the run causes on servers that the user named."""
+    found = {(url, fault.do): None for cell in plan.cells for fault, url in harms_of_given(cell, plan.matrix)}
+    return [f"--break-my-servers: the run makes {url} {_HARMS[do]} ({do})." for url, do in found]
 
 
 def _made_on(server: AnyServer) -> str:

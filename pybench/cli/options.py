@@ -84,6 +84,14 @@ Servers = Annotated[
         help="Servers to start if none is named: those of Python wheels, those on PATH, or (auto) the first found.",
     ),
 ]
+BreakMyServers = Annotated[
+    bool,
+    typer.Option(
+        "--break-my-servers",
+        rich_help_panel="Servers",
+        help="Also cause faults of the servers that you name: client-kill, script-flush, slow and pause.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
 Summary = Annotated[
     bool,
@@ -177,5 +185,6 @@ _SHARED = (
     _keyword("redis", Redis),
     _keyword("postgres", Postgres),
     _keyword("servers", Servers, default="auto"),
+    _keyword("break_my_servers", BreakMyServers, default=False),
 )
 """The schedule and the servers, in the order in which `--help` lists them."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pybench.service.hosting import Wanted
     from pybench.service.settings import LogLevel, Settings, StockKind
 
-EXTRA = ("fastapi", "fastapi_offline", "hiredis", "httptools", "prometheus_client", "uvicorn", "uvloop")
+EXTRA = ("fastapi", "fastapi_offline", "httptools", "prometheus_client", "uvicorn", "uvloop")
 _STOCKS = ("redis", "postgres")
 _LEVELS = ("debug", "info", "warning", "error")
 

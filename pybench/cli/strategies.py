@@ -24,6 +24,7 @@ _INDENT = " " * 14
 def strategies(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this strategy in full.")] = None,
     *,
+    matrix: Annotated[bool, typer.Option("--matrix", help="Show a table of properties, each with its proof.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """List the locks: cost, promise, when to use each.
@@ -36,7 +37,14 @@ def strategies(
     if name is not None and name not in CATALOGUE:
         raise InputError(f"there is no strategy {shown(name)}", hint=suggestion(name, CATALOGUE))
     chosen = [CATALOGUE[name]] if name is not None else list(CATALOGUE.values())
-    if as_json:
+    if matrix:
+        from pybench.cli.matrix_table import matrix_json, matrix_text
+
+        if as_json:
+            data_json(matrix_json(chosen))
+        else:
+            data(matrix_text(chosen))
+    elif as_json:
         data_json([_row(strategy) for strategy in chosen])
     elif name is not None:
         data(_in_full(chosen[0]))

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Any
 
-from pybench.matrix.durations import format_duration, parse_duration
-from pybench.notation import BadValue, parse_choice, parse_count
+from pybench.matrix.durations import MS, S, format_duration, parse_duration
+from pybench.notation import BadValue, parse_choice, parse_count, shown
 from pybench.strategies import ServerKind
 
+BREAK_MY_SERVERS = "break-my-servers"
+"""The word of `allow` for faults of given servers. No file has it: who runs the file says so, each time."""
 MOST_BYTES_PER_S = 10_000_000_000
+LONGEST_LAG_NS = S
+USUAL_LAG_NS = 100 * MS
 
 
 class Target(StrEnum):
@@ -51,6 +55,8 @@ class Does(Enum):
     """Servers and clients go on, with their data and connections."""
     DISTURBS = auto()
     """Connections end, or somebody does not reply for a while. All data stay."""
+    JUMPS = auto()
+    """The server goes on, and lets leases end too early or too late."""
     ENDS = auto()
     """The server ends. What it keeps depends on its settings and on the fault."""
 
@@ -80,6 +86,8 @@ class Kind:
     by_core: bool
     """Whether the core carries it out."""
     parameters: Mapping[str, Parameter]
+    of_given: tuple[Target, ...] = ()
+    """The given servers that it can be done to by their own commands; the others need the process of the server."""
 
 
 def _positive(value: object) -> int:
@@ -89,14 +97,43 @@ def _positive(value: object) -> int:
     return ns
 
 
+def _lag(value: object) -> int:
+    ns = _positive(value)
+    if ns > LONGEST_LAG_NS:
+        raise BadValue(f"{shown(value)} is too long", hint=f"at most {format_duration(LONGEST_LAG_NS)}")
+    return ns
+
+
+def _jump(value: object) -> int:
+    """Nanoseconds of `+10s` or `-10s`, in whole milliseconds."""
+    text = value.strip() if isinstance(value, str) else value
+    is_back = isinstance(text, str) and text.startswith("-")
+    ns = _positive(text[1:] if isinstance(text, str) and text[:1] in ("+", "-") else text)
+    if ns % MS:
+        raise BadValue(f"{shown(value)} is not in whole milliseconds", hint="use for example +10s")
+    return -ns if is_back else ns
+
+
+def _jump_text(ns: int) -> str:
+    return f"{'-' if ns < 0 else '+'}{format_duration(abs(ns))}"
+
+
+_REDIS = (Target.REDIS,)
 _SERVERS = (Target.REDIS, Target.POSTGRES)
 _ALL = tuple(Target)
 _COUNT = ["integer", "string"]
 _BY = Parameter(
     _positive,
-    {"type": "string", "examples": ["20ms"], "description": "For delay and jitter."},
+    {"type": "string", "examples": ["20ms"], "description": "For delay and jitter; for clock +10s or -10s."},
     format_duration,
     needed=True,
+)
+_JUMP = Parameter(_jump, _BY.schema, _jump_text, needed=True)
+_LAG = Parameter(
+    _lag,
+    {"type": "string", "default": "100ms", "description": "For failover: from the cut of the link to the kill."},
+    format_duration,
+    default=USUAL_LAG_NS,
 )
 _BYTES_PER_S = Parameter(
     lambda value: parse_count(value, highest=MOST_BYTES_PER_S),
@@ -119,9 +156,10 @@ def _of_server(
     lasting: Lasting,
     does: Does,
     targets: tuple[Target, ...] = _SERVERS,
+    of_given: tuple[Target, ...] = (),
     **parameters: Parameter,
 ) -> Kind:
-    return Kind(meaning, lasting, does, targets, by_core=False, parameters=parameters)
+    return Kind(meaning, lasting, does, targets, by_core=False, parameters=parameters, of_given=of_given)
 
 
 def _of_links(meaning: str, lasting: Lasting = Lasting.TO_THE_END, **parameters: Parameter) -> Kind:
@@ -143,12 +181,33 @@ KINDS: Mapping[str, Kind] = {
         Does.ENDS,
         data=_DATA,
     ),
-    "pause": _of_server(
-        "The server is stopped (SIGSTOP), and goes on later (SIGCONT).", Lasting.TO_THE_END, Does.DISTURBS
+    "failover": _of_server(
+        "A replica loses its link, the primary is killed after `lag`, and the data of the replica take its place.",
+        Lasting.AT_ONCE,
+        Does.ENDS,
+        _REDIS,
+        lag=_LAG,
     ),
-    "slow": _of_server("A script keeps the server busy.", Lasting.GIVEN, Does.DISTURBS, (Target.REDIS,)),
-    "client-kill": _of_server("The server closes the connections of all clients.", Lasting.MOMENT, Does.DISTURBS),
-    "script-flush": _of_server("The server forgets all scripts.", Lasting.MOMENT, Does.NOTHING, (Target.REDIS,)),
+    "clock": _of_server(
+        "The wall clock of the server jumps by the time `by`, and back after `for`.",
+        Lasting.TO_THE_END,
+        Does.JUMPS,
+        _REDIS,
+        by=_JUMP,
+    ),
+    "pause": _of_server(
+        "The server is stopped (SIGSTOP), and goes on later (SIGCONT). Your own Redis: CLIENT PAUSE.",
+        Lasting.TO_THE_END,
+        Does.DISTURBS,
+        of_given=_REDIS,
+    ),
+    "slow": _of_server("A script keeps the server busy.", Lasting.GIVEN, Does.DISTURBS, _REDIS, of_given=_REDIS),
+    "client-kill": _of_server(
+        "The server closes the connections of all clients.", Lasting.MOMENT, Does.DISTURBS, of_given=_SERVERS
+    ),
+    "script-flush": _of_server(
+        "The server forgets all scripts.", Lasting.MOMENT, Does.NOTHING, _REDIS, of_given=_REDIS
+    ),
     "delay": _of_links("Each round trip takes longer by the time `by`.", by=_BY),
     "jitter": _of_links("Each round trip takes longer by a random time of at most `by`.", by=_BY),
     "throttle": _of_links("Each direction of a connection carries `bytes_per_s` at most.", bytes_per_s=_BYTES_PER_S),

@@ -77,6 +77,10 @@ class Fault:
         length = "" if self.for_ns is None or is_usual else f" for {format_duration(self.for_ns)}"
         return f"{self.name} at {format_duration(self.at_ns)}{length}"
 
+    def argument(self, name: str) -> Value | None:
+        """The value of an argument: the given one, or the default of the kind."""
+        return dict(self.arguments).get(name, self.kind.parameters[name].default)
+
     @property
     def loses_data(self) -> bool:
         """Whether the user wants the server to lose its data."""
@@ -146,6 +150,10 @@ class Faults:
     def under(self) -> str:
         """For a verdict: `under kill redis[0] and crash client[0]`; empty without faults."""
         return f"under {' and '.join(self.names)}" if self.faults else ""
+
+    def has(self, do: str, on: Target) -> bool:
+        """Whether one of them does `do` to such a target."""
+        return any((fault.do, fault.on) == (do, on) for fault in self.faults)
 
     @property
     def end_ns(self) -> int:
@@ -250,9 +258,8 @@ def _arguments(do: str, kind: Kind, on: Target, values: Mapping[str, Any]) -> tu
     for name, parameter in kind.parameters.items():
         if name not in values:
             if parameter.needed:
-                raise BadValue(
-                    f"{do} needs {name}", hint=f"for example {_EXAMPLES[name]} {on.value}[0] at 1s for 500ms"
-                )
+                example = f"{do}({name}={_EXAMPLES[do]})"
+                raise BadValue(f"{do} needs {name}", hint=f"for example {example} {on.value}[0] at 1s for 500ms")
             continue
         value = _reading(name, values, parameter.parse)
         if (value, on) == ("lose", Target.POSTGRES):
@@ -262,7 +269,7 @@ def _arguments(do: str, kind: Kind, on: Target, values: Mapping[str, Any]) -> tu
     return tuple(found)
 
 
-_EXAMPLES = {"by": "delay(by=20ms)", "bytes_per_s": "throttle(bytes_per_s=10000)"}
+_EXAMPLES = {"delay": "20ms", "jitter": "20ms", "throttle": "10000", "clock": "+10s"}
 
 
 def _require_apart(ordered: list[Fault]) -> None:

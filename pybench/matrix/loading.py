@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pybench.errors import InputError
 from pybench.matrix.backends import Backend, named, require_kind
 from pybench.matrix.cells import AXES
+from pybench.matrix.fault_kinds import BREAK_MY_SERVERS
 from pybench.matrix.faults import merged_texts
 from pybench.matrix.file import HINT, Position, read_text
 from pybench.matrix.models import Matrix
@@ -32,7 +33,7 @@ _ONE_VALUE = ("name", "seed", "trials", "duration", "warmup")
 _BLOCKS = ("axes", "fixed", "exclude", "include", "backends", "thresholds", "allow")
 _PARTS_OF_AXES = ("axes", "fixed", "exclude", "include")
 _KINDS = tuple(kind.value for kind in ServerKind)
-OPTIONS = (*AXES, *_ONE_VALUE, "threshold", "allow", *_KINDS, "servers")
+OPTIONS = (*AXES, *_ONE_VALUE, "threshold", "allow", *_KINDS, "servers", "break_my_servers")
 """The options of `matrix_from_options`, and of `load_matrix` besides the file."""
 _OTHER_NAMES = {"clients": "concurrency"}
 _TOP = tuple(field.alias or name for name, field in Matrix.model_fields.items())
@@ -59,6 +60,7 @@ def load_matrix(
     """
     document = Document.parse(str(path), read_text(FilePath(path)) if text is None else text)
     raw: dict[str, Any] = {"name": _name_from(FilePath(path)), **document.values}
+    _require_no_harm(raw, path)
     flags, spare = _overlay(raw, options, environment or {})
 
     def line(problem: Problem) -> str:
@@ -80,8 +82,9 @@ def matrix_from_options(environment: Mapping[str, str] | None = None, /, **optio
     Every axis takes a text, which may hold several values separated by commas, a number, or a list of these. Further
     options: `name`, `seed`, `trials`, `duration`, `warmup` (one value), `threshold` and `allow` (lists), `redis` (a
     URL, or a list of URLs of different servers), `postgres` (a URL), `servers` (`wheel` or `path`; `auto` changes
-    nothing). An address in `environment` is used where strategies need its kind of server and no other address of the
-    kind is given. Raises InputError with the option of every problem, and TypeError for an unknown option.
+    nothing), `break_my_servers` (True allows faults of given servers). An address in `environment` is used where
+    strategies need its kind of server and no other address of the kind is given. Raises InputError with the
+    option of every problem, and TypeError for an unknown option.
     """
     raw: dict[str, Any] = {}
     overlaid, spare = _overlay(raw, options, environment or {})
@@ -118,6 +121,16 @@ def _checked(
         raise AssertionError("a validation error holds at least one problem") from error
 
 
+def _require_no_harm(raw: Mapping[str, Any], path: str | FilePath) -> None:
+    """Raise InputError for a file that allows faults of given servers."""
+    allowed = raw.get("allow")
+    if isinstance(allowed, list) and BREAK_MY_SERVERS in allowed:
+        raise InputError(
+            f"{path}: allow: no file may allow {BREAK_MY_SERVERS}",
+            hint=f"remove it, and run: pybench run {quote(str(path))} --{BREAK_MY_SERVERS}",
+        )
+
+
 def _name_from(path: FilePath) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:64] or "run"
 
@@ -127,7 +140,7 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mappi
     flags: Flags = {}
     spare: Spare = {} if raw.get("backends") else dict.fromkeys(_KINDS)
     for name, value in options.items():
-        if value is None or value in ([], ()):
+        if value is None or value is False or value in ([], ()):
             continue
         flag = f"--{name.replace('_', '-')}"
         _require_text(flag, value)
@@ -137,10 +150,10 @@ def _overlay(raw: dict[str, Any], options: Mapping[str, Any], environment: Mappi
         elif name in _ONE_VALUE:
             raw[name] = value
             flags[(name,)] = flag
-        elif name in ("threshold", "allow"):
-            block = "thresholds" if name == "threshold" else name
+        elif name in ("threshold", "allow", "break_my_servers"):
+            block = "thresholds" if name == "threshold" else "allow"
             before = raw.get(block) or []
-            added = _listed(value)
+            added = [BREAK_MY_SERVERS] if name == "break_my_servers" else _listed(value)
             if isinstance(before, list):
                 raw[block] = [*before, *added]
                 flags |= {(block, len(before) + index): flag for index in range(len(added))}

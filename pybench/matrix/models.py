@@ -32,6 +32,7 @@ from pybench.matrix.backends import Backend, at_address, named
 from pybench.matrix.cells import AXES
 from pybench.matrix.checks import backends_named, given, places_of, problems_of, strategies_of
 from pybench.matrix.durations import MS, S, format_duration, parse_duration
+from pybench.matrix.fault_kinds import BREAK_MY_SERVERS
 from pybench.matrix.notations import BACKEND_NAME
 from pybench.matrix.places import parts_of_place
 from pybench.matrix.problems import Problem
@@ -88,6 +89,13 @@ def _positive_duration(value: object) -> int:
     if ns == 0:
         raise BadValue(f"{shown(value)} is out of range", hint="use a duration above 0, for example 2s")
     return ns
+
+
+def _allowed(value: object) -> str:
+    """A word of `allow`. `BREAK_MY_SERVERS` comes with its own option, and is offered to nobody who writes a file."""
+    if value not in ("hold-beyond-ttl", BREAK_MY_SERVERS):
+        raise BadValue(f"{shown(value)} is not supported", hint="use hold-beyond-ttl")
+    return str(value)
 
 
 def _backends(value: object) -> object:
@@ -177,7 +185,10 @@ class Matrix(BaseModel):
         description="Conditions on every cell; where one fails, the exit code is 10.",
         examples=[["violations == 0"]],
     )
-    allow: tuple[Literal["hold-beyond-ttl"], ...] = Field(
+    allow: tuple[
+        Annotated[str, PlainValidator(reads(_allowed)), WithJsonSchema({"const": "hold-beyond-ttl", "type": "string"})],
+        ...,
+    ] = Field(
         default=(),
         description="Kinds of cells that the plan measures although it usually refuses them.",
         examples=[["hold-beyond-ttl"]],

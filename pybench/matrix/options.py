@@ -50,3 +50,4 @@ class Options(TypedDict, total=False):
     redis: str | Sequence[str] | None
     postgres: str | Sequence[str] | None
     servers: str
+    break_my_servers: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from pybench.matrix.durations import format_duration
-from pybench.matrix.fault_kinds import Does, Target
+from pybench.matrix.fault_kinds import BREAK_MY_SERVERS, Does, Target
 from pybench.numbers import plural
 from pybench.planning.needs import parts_of
 
@@ -85,14 +85,42 @@ def why_no_faults(cell: Cell, matrix: Matrix) -> str | None:
         return f"mode {cell.mode.kind} looks for the rate of healthy servers; drop faults, or use a rate"
     backends, window_ns = _backends_of_servers(cell, matrix), cell.window_ns(matrix.duration_ns)
     kinds = [backend.kind for backend in backends]
+    may_harm = BREAK_MY_SERVERS in matrix.allow
     for fault in cell.faults.faults:
         place = place_of(fault, kinds)
         if place is None and (missing := _missing(fault, cell, kinds)):
             return f"{fault.text}: {missing}"
-        if place is not None and backends[place].is_given and not fault.kind.by_core:
-            return f"{fault.text}: pybench harms only servers that it started; let pybench start them, or drop faults"
+        is_given = place is not None and backends[place].is_given
+        if is_given and not fault.kind.by_core and (reason := _of_given(fault, may_harm=may_harm)):
+            return f"{fault.text}: {reason}"
         if reason := _beyond(fault, window_ns):
             return f"{fault.text}: {reason}"
+    return None
+
+
+def harms_of_given(cell: Cell, matrix: Matrix) -> list[tuple[Fault, str]]:
+    """The faults of `cell` that are done to given servers, each with the address of its server, without a password."""
+    backends = _backends_of_servers(cell, matrix)
+    kinds = [backend.kind for backend in backends]
+    placed = [(fault, place_of(fault, kinds)) for fault in cell.faults.faults if not fault.kind.by_core]
+    return [
+        (fault, backends[place].shown_urls[backends[:place].count(backends[place])])
+        for fault, place in placed
+        if place is not None and backends[place].is_given
+    ]
+
+
+def _of_given(fault: Fault, *, may_harm: bool) -> str | None:
+    """Why a fault cannot be done to a given server."""
+    if fault.on not in fault.kind.of_given:
+        return (
+            f"pybench did not start this server, and {fault.do} needs its process; let pybench start it, or use a "
+            "fault of its connections, such as cut"
+        )
+    if not may_harm:
+        return "pybench harms no server of yours; --break-my-servers allows it, or let pybench start the server"
+    if fault.do == "pause" and fault.for_ns is None:
+        return "the pause of your own server needs a length, since the server itself ends it; add for"
     return None
 
 

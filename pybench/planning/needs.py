@@ -6,10 +6,11 @@ the first three of the five that another cell needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pybench.matrix.fault_kinds import Target
 from pybench.matrix.places import parts_of_place
 from pybench.strategies import CATALOGUE, ServerKind
 
@@ -33,6 +34,8 @@ class Group:
     backend: str
     appendfsync: Literal["off", "everysec", "always", "none"]
     replicas: int
+    moves_clock: bool = False
+    """Whether a fault moves the wall clock of one of them. Such a server takes longer to read its clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,18 @@ def parts_of(cell: Cell) -> list[Part]:
     if not strategy.server_kinds:
         return [Part(Group(backends[0], cell.appendfsync, 0), 1)]
     return [
-        Part(Group(backend, cell.appendfsync, strategy.replicas(cell.args)), strategy.servers_of_kind(kind, cell.args))
+        Part(_redis_group(cell, backend), strategy.servers_of_kind(kind, cell.args))
         if kind is ServerKind.REDIS
         else Part(Group(backend, "none", 0), 1)
         for backend, kind in zip(backends, strategy.server_kinds, strict=True)
     ]
+
+
+def _redis_group(cell: Cell, backend: str) -> Group:
+    """The group of the Redis servers of `cell`. With a fault `failover` each of them has a replica at least."""
+    least = 1 if cell.faults.has("failover", Target.REDIS) else 0
+    replicas = max(least, CATALOGUE[cell.strategy].replicas(cell.args))
+    return Group(backend, cell.appendfsync, replicas, moves_clock=cell.faults.has("clock", Target.REDIS))
 
 
 def call_conditions_of(cell: Cell) -> list[CallConditions]:
@@ -86,6 +96,22 @@ def largest(cells: Iterable[Cell]) -> dict[Group, Demand]:
     return most
 
 
+def group_for(part: Part, demands: Mapping[Group, Demand]) -> Group:
+    """The group among `demands` whose servers `part` uses: its own, or one like it that can do more.
+
+    The checks of a lock run without the faults of its cells, and so may need less than any cell.
+    """
+    wanted = part.group
+    alike = [
+        group
+        for group, demand in demands.items()
+        if (group.backend, group.appendfsync) == (wanted.backend, wanted.appendfsync)
+        and group.replicas >= wanted.replicas
+        and demand.servers >= part.servers
+    ]
+    return wanted if wanted in demands else min(alike, key=lambda group: (group.moves_clock, group.replicas))
+
+
 def on_backend(cell: Cell, backend: str) -> bool:
     """Whether `cell` uses a server of `backend`."""
     return backend in parts_of_place(cell.backend)
@@ -97,7 +123,8 @@ def servers_in(pool: ServerPool, matrix: Matrix, group: Group, demand: Demand) -
     if backend.kind is ServerKind.POSTGRES:
         return [pool.postgres(backend, sessions=demand.sessions)]
     assert group.appendfsync != "none", "a Redis server has an appendfsync setting"
-    return [*pool.redis(backend, group.appendfsync, servers=demand.servers, replicas=group.replicas)]
+    wanted = {"servers": demand.servers, "replicas": group.replicas}
+    return [*pool.redis(backend, group.appendfsync, **wanted, moves_clock=group.moves_clock)]
 
 
 def own_connections(cell: Cell) -> int:

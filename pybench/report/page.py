@@ -35,6 +35,7 @@ from pybench.report.sections import (
     limit,
     method,
     nodes,
+    properties,
     ranking,
     stages,
     throughput,
@@ -72,7 +73,14 @@ CHARTS: tuple[Render, ...] = (
     herd.render,
     cost.render,
 )
-AFTER_CHARTS: tuple[Render, ...] = (nodes.render, database.render, workers.render, violations.render, method.render)
+AFTER_CHARTS: tuple[Render, ...] = (
+    nodes.render,
+    database.render,
+    workers.render,
+    violations.render,
+    properties.render,
+    method.render,
+)
 
 
 def build(run: Run, view: View | None = None) -> str:

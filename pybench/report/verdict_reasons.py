@@ -112,8 +112,8 @@ def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
         return f"{judgement.reason}; {BASE_LINE} takes no lock, so this shows that the checker detects overlaps"
     if promises_nothing(row):
         return f"{judgement.reason}; this lock promises no exclusion, so overlaps break no promise"
-    if forgetful := terms_of(trials).under.forgetful:
-        return f"{judgement.reason}; {forgetful} came back without its data, so this breaks no promise"
+    if excuse := terms_of(trials).under.excuse:
+        return f"{judgement.reason}; {excuse}, so this breaks no promise"
     if totals["lease_overruns"]:
         return f"{judgement.reason}; work outlived the ttl, which is not a fault of the lock"
     return f"{judgement.reason}; the lock does not promise to prevent this"

@@ -126,6 +126,12 @@ def _harm(fault: Fault, side: Side, pool: ServerPool) -> harm.Harm:
             return harm.Kill(pool, server)
         case "restart":
             return harm.Restart(pool, server, keeps_data=not fault.loses_data)
+        case "failover" if isinstance(server, Server):
+            return harm.Failover(pool, server, int(fault.argument("lag") or 0) / S)
+        case "clock" if isinstance(server, Server):
+            return harm.Clock(pool, server, int(fault.argument("by") or 0))
+        case "pause" if isinstance(server, Server) and not server.started_by_us and fault.for_ns is not None:
+            return harm.ClientPause(server, fault.for_ns / S)
         case "pause":
             return harm.Pause(pool, server)
         case "client-kill":

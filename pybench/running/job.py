@@ -128,7 +128,9 @@ def _command(path: Path | None, options: Mapping[str, object], *, quick: bool, h
     """The command line that is equivalent to a call of `run`."""
     words = ["pybench", "run", *([str(path)] if path is not None else [])]
     for name, given in options.items():
-        if given is not None:
+        if isinstance(given, bool):
+            words += [f"--{name.replace('_', '-')}"] if given else []
+        elif given is not None:
             texts = given if isinstance(given, list | tuple) else [given]
             words += [word for text in texts for word in (f"--{name.replace('_', '-')}", str(text))]
     return [*words, *(["--quick"] if quick else []), *(["--history"] if history else [])]

@@ -22,7 +22,7 @@ from pybench.errors import RecordError, ServerError
 from pybench.matrix.faults import NO_FAULTS
 from pybench.matrix.stages import NO_STAGES
 from pybench.planning.fault_rules import servers_that_end
-from pybench.planning.needs import CallConditions, Part, call_conditions_of, largest, parts_of, servers_in
+from pybench.planning.needs import CallConditions, Part, call_conditions_of, group_for, largest, parts_of, servers_in
 from pybench.planning.network import added_ns
 from pybench.planning.trial_spec import recording_spec, trial_seed, trial_spec
 from pybench.records.fault_rows import Carried, of_core
@@ -311,7 +311,8 @@ class Observer:
 
     def on(self, part: Part) -> list[AnyServer]:
         """The first servers of the group of `part`, as many as `part` needs."""
-        return servers_in(self.pool, self.matrix, part.group, self.demands[part.group])[: part.servers]
+        group = group_for(part, self.demands)
+        return servers_in(self.pool, self.matrix, group, self.demands[group])[: part.servers]
 
     def idle_calls_us(self, cell: Cell) -> float | None:
         """The least time of the calls of a grant in microseconds: one to each of its backends, in sequence.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
@@ -55,8 +55,17 @@ class Backend(Protocol):
         """Where the binary to start is looked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What sets Redis servers of one backend apart."""
+
+    appendfsync: AppendFsync
+    replicas: int
+    moves_clock: bool
+
+
 class ServerPool:
-    """Redis servers by backend, `appendfsync` and replicas, a Postgres by its backend.
+    """Redis servers by backend and settings, a Postgres by its backend.
 
     A context manager; `close` may be called more than once.
 
@@ -65,7 +74,7 @@ class ServerPool:
 
     def __init__(self) -> None:
         self.cores: Sequence[int] = ()
-        self._servers: dict[tuple[str, AppendFsync, int], list[Server]] = {}
+        self._servers: dict[tuple[str, Settings], list[Server]] = {}
         self._postgres: dict[str, PostgresServer] = {}
         self._supervised: list[StartedServer] = []
         self._renewing = threading.Lock()
@@ -79,21 +88,29 @@ class ServerPool:
         self.close()
 
     def redis(
-        self, backend: Backend, appendfsync: AppendFsync = "off", *, servers: int = 1, replicas: int = 0
+        self,
+        backend: Backend,
+        appendfsync: AppendFsync = "off",
+        *,
+        servers: int = 1,
+        replicas: int = 0,
+        moves_clock: bool = False,
     ) -> list[Server]:
         """The first `servers` of the backend's servers, with these settings and so many replicas each.
 
-        A later call for more servers gets the same ones first. Given servers keep the replicas that they have. Raises
-        ServerError, InputError for a URL.
+        A later call for more servers gets the same ones first. Given servers keep the replicas that they have. With
+        `moves_clock`, the wall clock of a server that pybench starts can be moved. Raises ServerError, InputError for a
+        URL.
         """
         given = backend.urls
         assert not given or servers <= len(given), "a plan refuses cells that need more servers than are given"
-        known = self._servers.setdefault((backend.name, appendfsync, replicas), [])
+        settings = Settings(appendfsync, replicas, moves_clock=moves_clock)
+        known = self._servers.setdefault((backend.name, settings), [])
         while len(known) < servers:
             if given:
                 known.append(self._connect(given[len(known)], appendfsync, known))
             else:
-                known.append(self._start(backend, appendfsync, replicas))
+                known.append(self._start(backend, settings))
         return known[:servers]
 
     def postgres(self, backend: Backend, *, sessions: int = 0) -> PostgresServer:
@@ -151,6 +168,16 @@ class ServerPool:
                     else "pybench doctor tries to start another",
                 )
 
+    def stop(self, servers: Sequence[Server]) -> None:
+        """End these servers, which the pool started, and their replicas; a later call for as many starts others."""
+        stopped = [one for server in servers for one in (server, *server.replicas)]
+        for process in [self.process_of(one) for one in stopped]:
+            self._supervised.remove(process)
+            process.stop()
+        gone = {server.endpoint for server in stopped}
+        for known in self._servers.values():
+            known[:] = [server for server in known if server.endpoint not in gone]
+
     def close(self) -> None:
         """End every server that the pool started."""
         while self._supervised:
@@ -158,13 +185,17 @@ class ServerPool:
         self._servers.clear()
         self._postgres.clear()
 
-    def _start(self, backend: Backend, appendfsync: AppendFsync, replicas: int) -> Server:
+    def _start(self, backend: Backend, settings: Settings) -> Server:
         binary = binaries.find(backend.source)
         supervised, facts = supervisor.start(
-            binary, appendfsync=appendfsync, cores=self.cores, takes_replicas=replicas > 0
+            binary,
+            appendfsync=settings.appendfsync,
+            cores=self.cores,
+            takes_replicas=settings.replicas > 0,
+            moves_clock=settings.moves_clock,
         )
         self._supervised.append(supervised)
-        followers = tuple(self._follow(supervised, appendfsync) for _ in range(replicas))
+        followers = tuple(self._follow(supervised, settings.appendfsync) for _ in range(settings.replicas))
         server = Server(supervised.endpoint, facts, binary.source, supervised.pid, followers)
         _await_replicas(server)
         return server

@@ -64,6 +64,12 @@ class Stock(Protocol):
         The answer that is kept under the mark is made of the `pieces`. Raises StockLost, StockRefused.
         """
 
+    async def subtract(self, product: str, quantity: int) -> int:
+        """Subtract without a check, as a program does that checked before: the stock after.
+
+        Raises StockLost, StockRefused.
+        """
+
     async def close(self) -> None:
         """Close its connections."""
 

@@ -38,7 +38,7 @@ _TEXTS: Final = {
     "read": "SELECT stock FROM {stock} WHERE product = %s",
     "lock": "SELECT stock FROM {stock} WHERE product = %s FOR UPDATE",
     "write": "UPDATE {stock} SET stock = %s WHERE product = %s",
-    "subtract": "UPDATE {stock} SET stock = stock - %s WHERE product = %s",
+    "subtract": "UPDATE {stock} SET stock = stock - %s WHERE product = %s RETURNING stock",
     "take": "UPDATE {stock} SET stock = stock - %s WHERE product = %s AND stock >= %s RETURNING stock",
     "begin": "INSERT INTO {repeats} VALUES (%s, %s, now() + %s * interval '1 s') ON CONFLICT (key) DO UPDATE"
     " SET mark = excluded.mark, ends_at = excluded.ends_at WHERE {repeats}.ends_at < now() RETURNING 1",
@@ -168,6 +168,19 @@ class PostgresStock:
                 answer = b"%s%d%s%d%s" % (first, before, middle, after, last)
                 await self.finish_in(session, mark, mark.done(200, answer))
             return True, before
+
+    async def subtract(self, product: str, quantity: int) -> int:
+        """Subtract without a check, except for that of the constraint: the stock after.
+
+        Raises StockLost, StockRefused.
+        """
+        try:
+            async with self.session() as session:
+                after = await _number(session, self.texts["subtract"], [quantity, product])
+        except psycopg.errors.CheckViolation:
+            raise StockRefused(TOO_LITTLE) from None
+        assert after is not None, "a product that is subtracted from was read before"
+        return after
 
     async def begin(self, mark: Mark, lease_s: float) -> bytes | None:
         """Set the pending mark; None, or the mark that is there already. Raises StockLost."""

@@ -119,6 +119,10 @@ class RedisStock:
             raise StockRefused(MARK_GONE)
         return (False, None) if reply is None else (bool(reply[0]), int(reply[1]))
 
+    async def subtract(self, product: str, quantity: int) -> int:
+        """Subtract without a check: the stock after. Raises StockLost."""
+        return int(await self.ask("DECRBY", self.key(product), quantity))
+
     async def begin(self, mark: Mark, lease_s: float) -> bytes | None:
         """Set the pending mark; None, or the mark that is there already. Raises StockLost."""
         key = self.mark_key(mark)

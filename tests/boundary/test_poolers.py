@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pybench import _core
+from pybench.servers.postgres.pooler import pooler
 from tests.boundary import databases
 from tests.boundary.databases import Database
 from tests.core_trials import MS, fixed, run_for_grants, trial_spec_of
-from tests.poolers import pooler
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import pytest
 from command_line import COMMAND, PASSWORD, ROOT, GivenServer, Pybench, environment
 
 from pybench.records import load
-from tests.proxy import Proxy
+from pybench.servers.proxy import Proxy
 from tests.waiting import wait_until
 
 MATRIX = "axes: {strategy: mutex}\nfixed: {concurrency: 8, hold: 1ms}\n"

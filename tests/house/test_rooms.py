@@ -25,6 +25,7 @@ FLOORS = (
     "running",
     "gate",
     "service",
+    "lab",
     "doctor",
     "swarm",
     "cli",

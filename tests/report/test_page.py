@@ -80,7 +80,7 @@ def test_sections_come_in_order_with_the_answer_first(usual):
     assert ids == [
         "answer", "ranking", "heatmaps", "throughput", "latency", "distribution", "handoff", "timeline", "fairness",
         "cost", "violations",
-        "method",
+        "properties", "method",
     ]  # fmt: skip
 
 

@@ -15,9 +15,9 @@ from pybench.running import job
 from pybench.running.job import Job, Outcome
 from pybench.servers import supervised
 from pybench.servers.postgres import PostgresEndpoint, PostgresServer, binaries, probe, supervisor
+from pybench.servers.postgres.pooler import pooler
 from pybench.servers.redis.endpoint import Endpoint
 from pybench.servers.redis.supervisor import SupervisedServer
-from tests.poolers import pooler
 from tests.redis_client import connect
 from tests.servers.meddling import Meddler
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pybench.servers.proxy import Proxy
 from pybench.servers.redis.endpoint import Endpoint
-from tests.proxy import Proxy
 from tests.service.running import OwnRedis, Running, serving
 from tests.waiting import wait_until
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from typer import Context
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from pybench.cli.app import app
@@ -115,6 +117,8 @@ def test_every_command_line_names_a_command_and_options_that_exist(page):
         if words and words[0] in ("--help", "--version"):
             continue
         command = COMMANDS.get(words[0]) if words else None
+        if isinstance(command, TyperGroup) and words[1:] and not words[1].startswith("-"):
+            command = command.get_command(Context(command), words[1])
         if command is None:
             wrong.append(line)
             continue

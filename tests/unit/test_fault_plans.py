@@ -19,13 +19,15 @@ from pybench.matrix.conditions import say_condition
 from pybench.matrix.durations import MS, S
 from pybench.matrix.fault_kinds import KINDS, Does, Lasting, Target, kind_of
 from pybench.matrix.faults import EXAMPLE, NO_FAULTS, Fault, Faults, recorded_faults
-from pybench.planning import control, probes
+from pybench.planning import control, fault_rules, probes
+from pybench.planning.needs import Demand, Group, Part, group_for, parts_of
 from pybench.planning.plan import make_plan, quickened
 from pybench.planning.trial_spec import trial_spec
 from pybench.records.fault_rows import Carried, fault_columns, fault_rows
 from pybench.strategies import CATALOGUE, ServerKind, parse_strategy
 
 KILL = "kill redis[0] at 1s for 500ms"
+BREAKING = {"redis": "redis://localhost:1", "break_my_servers": True}
 
 
 def why_refused(**options: object) -> str:
@@ -40,6 +42,8 @@ def faults(draw: st.DrawFn) -> Fault:
     kind = kind_of(do, target)
     values = {"by": st.integers(1, S), "bytes_per_s": st.integers(1, 10**9), "nth": st.integers(1, 9)}
     given_ = {name: draw(values[name]) for name in kind.parameters if name in values}
+    if do == "clock":
+        given_["by"] = draw(st.integers(1, 10**6)) * draw(st.sampled_from([MS, -MS]))
     if do == "restart" and target is Target.REDIS and draw(st.booleans()):
         given_["data"] = "lose"
     lengths = {
@@ -97,6 +101,11 @@ def test_a_plan_is_in_the_order_of_time_and_one_text():
         ("kill redis[0] at 1s, pause redis[0] at 2s", "begins while kill redis[0] at 1s lasts"),
         (f"{KILL}, slow redis[0] at 1s for 1s", "lasts; let the earlier one end first"),
         ("client-kill redis[0] at 1s, script-flush redis[0] at 1s", "begin together"),
+        ("clock redis[0] at 1s", "clock needs by; for example clock(by=+10s) redis[0] at 1s"),
+        ("clock(by=1us) redis[0] at 1s", "is not in whole milliseconds"),
+        ("clock(by=-0) redis[0] at 1s", "0 changes nothing"),
+        ("failover(lag=2s) redis[0] at 1s", "is too long; at most 1s"),
+        ("failover postgres at 1s", "failover is not for postgres; it is for redis[0]"),
         ([], "is not a plan of faults"),
     ],
 )
@@ -143,7 +152,12 @@ def test_options_add_faults_to_one_plan_and_none_adds_healthy_cells():
         ({"faults": "crash client[4] at 1s", "concurrency": 4}, "the cell has 4 clients; the last one is client[3]"),
         ({"faults": "kill redis at 2s"}, "the window of 2s is over by then"),
         ({"faults": "kill redis at 1s for 1.1s"}, "the window of 2s ends before the fault does"),
-        ({"faults": KILL, "redis": "redis://localhost:1"}, "pybench harms only servers that it started"),
+        ({"faults": KILL, "redis": "redis://localhost:1"}, "pybench did not start this server, and kill needs"),
+        ({"faults": KILL, **BREAKING}, "pybench did not start this server, and kill needs its process"),
+        ({"faults": "failover redis at 1s", **BREAKING}, "failover needs its process"),
+        ({"faults": "clock(by=1s) redis at 1s", **BREAKING}, "clock needs its process"),
+        ({"faults": "slow redis at 1s for 9ms", "redis": "redis://localhost:1"}, "--break-my-servers allows it"),
+        ({"faults": "pause redis at 1s", **BREAKING}, "the pause of your own server needs a length"),
         ({"faults": KILL, "mode": "saturate"}, "looks for the rate of healthy servers"),
     ],
 )
@@ -153,6 +167,43 @@ def test_a_fault_that_a_cell_cannot_have_is_refused(options: dict[str, object], 
 
 def test_connections_to_a_given_server_may_be_harmed():
     assert not planned(strategy="mutex", redis="redis://localhost:1", faults="reset redis[0] at 1s").refused
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["client-kill redis[0] at 1s", "script-flush redis at 1s", "slow redis at 1s for 1ms", "pause redis at 0 for 1s"],
+)
+def test_given_servers_are_harmed_by_their_own_commands_where_the_user_says_so(fault: str):
+    plan = planned(strategy="mutex", faults=fault, **BREAKING)
+    assert not plan.refused
+    [harm] = fault_rules.harms_of_given(plan.cells[0], plan.matrix)
+    assert harm == (Fault.parse(fault), "redis://localhost:1")
+    assert matrix_from_mapping(plan.matrix.to_dict()) == plan.matrix, "a resumed run is still allowed to"
+
+
+def test_no_file_allows_harm_to_given_servers(tmp_path):
+    file = tmp_path / "m.yaml"
+    file.write_text("fixed: {strategy: mutex}\nallow: [break-my-servers]\n")
+    with pytest.raises(InputError, match="no file may allow break-my-servers"):
+        load_matrix(file)
+    file.write_text("fixed: {strategy: mutex}\n")
+    assert load_matrix(file, break_my_servers=True).allow == ("break-my-servers",)
+    assert load_matrix(file, break_my_servers=False).allow == ()
+
+
+def test_a_cell_with_a_failover_has_replicas_and_one_with_a_clock_has_servers_of_its_own():
+    def group(lock: str, plan: str) -> Group:
+        [one] = expand(matrix_from_options(strategy=lock, faults=plan))
+        return parts_of(one)[0].group
+
+    assert group("mutex", "none") == group("mutex", KILL) == Group("redis", "off", 0)
+    failover = group("mutex", "failover redis at 1s")
+    assert failover == Group("redis", "off", 1)
+    assert group("replicated(replicas=2)", "failover redis at 1s").replicas == 2
+    assert group("mutex", "clock(by=1s) redis at 1s") == Group("redis", "off", 0, moves_clock=True)
+    # The probe of a lock has no faults, and runs where its cells run.
+    demands = {failover: Demand(1, 4), Group("redis", "always", 0): Demand(1, 4)}
+    assert group_for(Part(Group("redis", "off", 0), 1), demands) == failover
 
 
 def test_a_quick_run_keeps_its_faults_within_the_window():
@@ -214,6 +265,15 @@ def under(lock: str, plan: str, appendfsync: str = "off", ttl_ms: int = 5_000) -
         ("mutex", "restart(data=lose) redis at 1s", (False, False, False)),
         ("redlock", "kill redis[4] at 1s", (True, True, False)),
         ("redlock", "kill redis[4] at 1s for 1s", (False, False, False)),
+        ("mutex", "failover redis at 1s", (False, False, False)),
+        ("mutex", "failover redis at 1s for 5.1s", (True, False, False)),
+        ("mutex", "failover redis at 1s for 5s", (False, False, False)),
+        ("redlock", "failover redis[4] at 1s", (False, False, False)),
+        ("layered", "failover redis at 1s", (True, True, False)),
+        ("mutex", "clock(by=1s) redis at 1s", (False, False, False)),
+        ("mutex", "clock(by=-1s) redis at 1s", (True, False, False)),
+        ("mutex", "clock(by=-1s) redis at 1s for 10ms", (False, False, False)),
+        ("layered", "clock(by=1s) redis at 1s", (True, True, False)),
         ("layered", "restart(data=lose) redis at 1s", (True, True, False)),
         ("pg-lease", "kill postgres at 1s for 1s", (True, True, False)),
         ("pg-lease(synchronous_commit=off)", "kill postgres at 1s for 1s", (False, False, False)),
@@ -227,6 +287,7 @@ def test_what_is_promised_under_faults(lock: str, plan: str, promised: tuple[boo
 def test_a_server_that_writes_each_command_to_disk_keeps_what_it_had():
     plan = "kill redis at 1s for 10ms"
     assert [under("mutex", plan, kept)[0] for kept in ("off", "everysec", "always")] == [False, False, True]
+    assert not under("mutex", "failover redis at 1s", "always")[0], "a replica keeps only what it was told"
 
 
 def test_every_kind_of_fault_is_in_one_class_of_the_table():

@@ -99,7 +99,7 @@ def test_the_schema_refuses_what_the_loader_refuses(mapping):
 
 @pytest.mark.parametrize(("do", "kind"), [*KINDS.items(), ("pause", PAUSED_CLIENT)])
 def test_a_fault_as_a_mapping_fits_the_schema_with_all_its_arguments(do, kind):
-    values = {"by": "20ms", "bytes_per_s": 10_000, "nth": 3, "data": "lose"}
+    values = {"by": "20ms", "lag": "50ms", "bytes_per_s": 10_000, "nth": 3, "data": "lose"}
     length = {} if kind.lasting is Lasting.MOMENT else {"for": "1s"}
     arguments = {name: values[name] for name in kind.parameters}
     fault = {"at": 0, "do": do, "target": f"{kind.targets[0].value}[0]", **length, **arguments}

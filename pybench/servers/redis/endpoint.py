@@ -101,6 +101,12 @@ class Endpoint:
         return self._url("")
 
     @property
+    def url(self) -> SecretStr:
+        """With its credentials, for a client: never to be shown."""
+        secret = "" if self.password is None else f":{quote(self.password.get_secret_value(), safe='')}"
+        return SecretStr(self._url(f"{quote(self.username or '', safe='')}{secret}@" if self.has_secret else ""))
+
+    @property
     def has_secret(self) -> bool:
         """Whether the address holds a secret."""
         return self.password is not None or bool(self.username)

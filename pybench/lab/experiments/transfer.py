@@ -1,0 +1,153 @@
+"""`transfer`: bank transfers between accounts, each under the locks of both."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pybench.lab.clients import client_row
+from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.findings import Case, ClientRow, Figure
+from pybench.lab.locks import ChosenLock, needs_client
+from pybench.numbers import plural
+from pybench.strategies import Count
+
+if TYPE_CHECKING:
+    from pybench.lab.shop import Shop
+    from pybench.lab.stage import Stage
+    from pybench.lock_client import LockClient
+    from pybench.service.stock import Stock
+
+BALANCE = 1_000
+MOST_MOVED = 100
+TTL = "10s"
+
+
+@dataclass(slots=True)
+class _Bank:
+    """What the clients of one lock did."""
+
+    done: int = 0
+    stuck: int = 0
+    """Transfers that did not get both locks."""
+    rows: list[ClientRow] = field(default_factory=list)
+
+
+def _run(stage: Stage) -> Iterator[Case]:
+    from pybench.lab.shop import Shop
+
+    shop = Shop.on(stage, "redis")
+    for number, lock in enumerate(stage.locks):
+        stage.note(lock.text)
+        began = time.monotonic()
+        bank, total = stage.run_async(_transfers(stage, shop, lock, number))
+        yield _case(stage, lock, bank, total, (time.monotonic() - began) * 1e3)
+
+
+async def _transfers(stage: Stage, shop: Shop, lock: ChosenLock, number: int) -> tuple[_Bank, int]:
+    """All transfers, and what is on all accounts afterwards."""
+    names = [f"account-{account}" for account in range(stage.count("accounts"))]
+    client = stage.client(lock, connections=2 * stage.count("concurrency"))
+    bank = _Bank()
+    async with shop.opened() as stock:
+        for name in names:
+            await stock.reset(name, BALANCE)
+        prefix = f"{stage.prefix}{number}:"
+        await asyncio.gather(
+            *(
+                _client(stage, stock, client, prefix, names, random.Random(seed), bank)
+                for seed in range(stage.count("concurrency"))
+            )
+        )
+        left = [await stock.read(name) for name in names]
+    return bank, sum(balance or 0 for balance in left)
+
+
+async def _client(
+    stage: Stage,
+    stock: Stock,
+    client: LockClient,
+    prefix: str,
+    names: list[str],
+    chance: random.Random,
+    bank: _Bank,
+) -> None:
+    from pybench.lock_client import NotAcquired
+
+    for _ in range(stage.count("transfers")):
+        source, target = chance.sample(names, 2)
+        began = time.monotonic()
+        error = None
+        try:
+            async with AsyncExitStack() as locks:
+                for name in sorted((source, target)):
+                    await locks.enter_async_context(client.lock(f"{prefix}{name}", ttl=TTL, wait=stage.length("wait")))
+                await _move(stage, stock, source, target, chance.randint(1, MOST_MOVED))
+                bank.done += 1
+        except NotAcquired:
+            bank.stuck += 1
+            error = "Lock not acquired"
+        bank.rows.append(client_row(began, locked=error is None and client.strategy != "none", error=error))
+
+
+async def _move(stage: Stage, stock: Stock, source: str, target: str, amount: int) -> None:
+    """Read both balances, work, and write what was computed from them."""
+    sales = {name: stock.sale(name) for name in (source, target)}
+    before = {name: await sale.read() or 0 for name, sale in sales.items()}
+    await asyncio.sleep(stage.seconds("work"))
+    moved = min(amount, before[source])
+    await sales[source].write(before[source] - moved, moved, None, b"")
+    await sales[target].write(before[target] + moved, -moved, None, b"")
+
+
+def _case(stage: Stage, lock: ChosenLock, bank: _Bank, total: int, took_ms: float) -> Case:
+    initial = BALANCE * stage.count("accounts")
+    lost = initial - total
+    if lost:
+        sentence = f"the accounts held {initial:,} and hold {total:,}: {abs(lost):,} {'lost' if lost > 0 else 'made'}"
+    else:
+        sentence = f"{plural(bank.done, 'transfer')}, and the accounts still hold {initial:,}"
+    if bank.stuck:
+        sentence += f"; {plural(bank.stuck, 'transfer')} did not get both locks"
+    return Case(
+        label=lock.text,
+        strategy=lock.text,
+        expected=lock.excludes,
+        went_wrong=bool(lost or bank.stuck),
+        sentence=sentence,
+        figures=(
+            Figure("transfers", "transfers", bank.done),
+            Figure("stuck", "without both locks", bank.stuck),
+            Figure("initial_sum", "initial sum", initial),
+            Figure("final_sum", "final sum", total),
+            Figure("duration_ms", "duration", round(took_ms, 3)),
+        ),
+        clients=tuple(bank.rows),
+    )
+
+
+TRANSFER = Experiment(
+    name="transfer",
+    summary="Bank transfers under the locks of both accounts",
+    steps=(
+        "{concurrency} clients make {transfers} transfers each between {accounts} accounts with 1,000 on each.",
+        "A transfer takes the locks of both accounts in sorted order, reads both, works for {work}, and writes both.",
+    ),
+    learn="Work on two things needs both locks, in one order everywhere: then the sum stays and nobody is stuck.",
+    run=_run,
+    controls=("none",),
+    strategies=("mutex", "multilock", "redisson-multilock"),
+    unfit=needs_client,
+    parameters=(
+        Parameter("accounts", Count(2, 1_000), "4", "Accounts."),
+        Parameter("concurrency", Count(2, 200), "8", "Clients, all at once."),
+        Parameter("transfers", Count(1, 10_000), "10", "Transfers of each client."),
+        Parameter("work", Time(), "2ms", "Work of a transfer between its reads and its writes."),
+        Parameter("wait", Time(), "20s", "How long a client waits for each lock."),
+    ),
+)

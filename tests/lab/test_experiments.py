@@ -1,0 +1,231 @@
+"""Every experiment on real servers: what is wrong is caught, what is right holds, a broken lock is called broken."""
+
+from __future__ import annotations
+
+import pytest
+
+from pybench.exits import Exit
+from pybench.lab import buying, locks
+from pybench.lab.catalogue import EXPERIMENTS
+from pybench.lab.experiments import crash, deadlock, fencing, idempotency
+from pybench.lab.findings import Case, Expected, Findings, Seen
+from pybench.lab.stage import ClientSpec, Stage
+from pybench.lock_client import LockClient, MeasuredLockClient
+from tests.lab.conftest import Experimented
+
+SHOWN, HELD = Seen.SHOWN, Seen.HELD
+EXPECTED = {
+    "oversell": {"none": SHOWN, "mutex": HELD, "atomic": HELD},
+    "ttl-edge": {"mutex": SHOWN, "watchdog": HELD, "fenced(renew=off) checked": HELD},
+    "crash": {"naive before EXPIRE": SHOWN, "mutex": HELD},
+    "deadlock": {"mutex opposite": SHOWN, "redisson-multilock": HELD},
+    "fencing": {"mutex unchecked": SHOWN, "fenced unchecked": SHOWN, "fenced checked": HELD},
+    "idempotency": {"mutex without key": SHOWN, "mutex with key": HELD},
+    "transfer": {"none": SHOWN, "mutex": HELD, "multilock": HELD, "redisson-multilock": HELD},
+}
+
+
+def seen(found: Findings) -> dict[str, Seen]:
+    return {case.label: case.seen for case in found.cases}
+
+
+def case_of(found: Findings, label: str) -> Case:
+    return next(case for case in found.cases if case.label == label)
+
+
+def figures(found: Findings, label: str) -> dict[str, object]:
+    return {figure.key: figure.value for figure in case_of(found, label).figures}
+
+
+@pytest.fixture(autouse=True)
+def in_little_time(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Shorter than for users, except in the proof."""
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(crash, "LATE_S", 1.0)
+        monkeypatch.setattr(deadlock, "WINDOW_S", 1.0)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_experiment_sees_what_is_known_of_its_locks(experimented: Experimented, name: str):
+    found = experimented(name)
+    assert seen(found) == EXPECTED[name]
+    assert (found.exit, found.is_void, found.left_out) == (Exit.OK, False, ())
+    # A measured trial has no rows of clients.
+    assert all(case.clients for case in found.cases if case.label != "redisson-multilock")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_experiment_sees_the_same_in_twenty_runs_in_a_row(experimented: Experimented, name: str):
+    for _ in range(20):
+        assert seen(experimented(name)) == EXPECTED[name]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", EXPECTED)
+def test_no_lock_of_the_catalogue_breaks_its_promise_in_an_experiment(experimented: Experimented, name: str):
+    given = {"ttl": "200ms", "work": "3s"} if name == "ttl-edge" else {}
+    found = experimented(name, every=True, **given)
+    assert found.exit is Exit.OK, seen(found)
+    assert {one.strategy for one in found.left_out} >= {"pg-optimistic", "pg-serializable"}
+
+
+def test_oversell_counts_what_every_buyer_got(experimented: Experimented):
+    found = experimented("oversell", stock="3")
+    none, mutex = figures(found, "none"), figures(found, "mutex")
+    assert none["successful"] > 3
+    assert none["final_stock"] == 3 - none["successful"]
+    assert (mutex["attempts"], mutex["successful"], mutex["failed_stock"], mutex["failed_lock"]) == (12, 3, 9, 0)
+    assert (mutex["initial_stock"], mutex["final_stock"], mutex["expected_stock"]) == (3, 0, 0)
+    rows = case_of(found, "mutex").clients
+    assert sorted(row.stock_before for row in rows if row.success) == [1, 2, 3]
+    assert all(row.stock_after == row.stock_before - 1 and row.lock_acquired for row in rows if row.success)
+    assert {row.error for row in rows if not row.success} == {"Insufficient stock"}
+
+
+def test_buyers_of_several_processes_have_their_pids_and_the_stock_may_live_in_postgres(experimented: Experimented):
+    found = experimented("oversell", "pg-advisory", processes="2", concurrency="8", stock_on="postgres")
+    assert seen(found) == {"none": SHOWN, "pg-advisory": HELD}
+    assert len({row.process_id for row in case_of(found, "none").clients}) == 2
+
+
+def test_the_constraint_of_the_database_keeps_the_stock_whatever_the_lock(experimented: Experimented):
+    found = experimented("oversell", "none", stock_on="postgres", constraint=True)
+    assert seen(found) == {"none": HELD}
+    assert figures(found, "none")["final_stock"] == 0
+    assert any("constraint" in (row.error or "") for row in case_of(found, "none").clients)
+
+
+def test_a_buyer_that_waits_too_long_is_counted_apart(experimented: Experimented):
+    mutex = figures(experimented("oversell", "mutex", concurrency="4", stock="4", work="300ms", wait="20ms"), "mutex")
+    assert mutex["failed_lock"] > 0
+    assert mutex["successful"] + mutex["failed_stock"] + mutex["failed_lock"] == 4
+    assert mutex["final_stock"] == mutex["expected_stock"] == 4 - mutex["successful"]
+
+
+def test_a_lease_that_ends_is_told_before_the_next_holder_has_the_lock(experimented: Experimented):
+    found = experimented("ttl-edge")
+    mutex, watchdog = figures(found, "mutex"), figures(found, "watchdog")
+    assert mutex["loss_known_ms"] < mutex["granted_ms"] < 400
+    assert (mutex["final_stock"], watchdog["final_stock"]) == (-1, 0)
+    assert watchdog["granted_ms"] > 390
+    fenced = figures(found, "fenced(renew=off) checked")
+    assert (fenced["refused"], fenced["accepted"], fenced["final_stock"]) == (1, 1, 0)
+
+
+def test_a_killed_process_leaves_a_key_without_an_end_or_a_lock_until_its_ttl(experimented: Experimented):
+    found = experimented("crash", "mutex", "fenced")
+    assert figures(found, "naive before EXPIRE")["ttl_reply"] == "-1"
+    for lock in ("mutex", "fenced"):
+        free = figures(found, lock)["free_after_ms"]
+        assert isinstance(free, float)
+        # The lease began before the process said that it holds the lock.
+        assert free < 100 + 1_000 * crash.LATE_S
+
+
+def test_a_deadlock_is_named_and_ends_with_the_lease(experimented: Experimented, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(deadlock, "WINDOW_S", 3.0)
+    found = experimented("deadlock", mitigate=True)
+    cycle = case_of(found, "mutex opposite")
+    assert cycle.sentence.startswith("client 1 holds A and waits for B, client 2 holds B and waits for A: only the end")
+    assert figures(found, "mutex opposite")["stuck_ms"] < 2_000
+    assert figures(found, "redisson-multilock")["restarts"] > 0
+    assert (seen(found)["mutex sorted"], seen(found)["multilock"]) == (HELD, HELD)
+
+
+def test_a_purchase_sent_twice_is_sold_twice_without_a_key(experimented: Experimented):
+    found = experimented("idempotency")
+    without, with_key = figures(found, "mutex without key"), figures(found, "mutex with key")
+    assert (without["sold"], without["stock_before"]) == (2, 9)
+    # The second answer is the stored one of the first purchase.
+    assert (with_key["sold"], with_key["stock_before"]) == (1, 10)
+
+
+@pytest.fixture
+def opened_as(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Pairs of a strategy and of one that is opened in its place: a lock that is not what it says."""
+    swaps: list[tuple[str, str]] = []
+
+    def swapped(spec: ClientSpec) -> LockClient:
+        name = dict(swaps).get(spec.strategy, spec.strategy)
+        return MeasuredLockClient(name, redis=spec.redis, postgres=spec.postgres, connections=spec.connections)
+
+    monkeypatch.setattr(ClientSpec, "open", swapped)
+    return swaps
+
+
+@pytest.mark.parametrize(
+    ("name", "lock", "other"),
+    [
+        ("oversell", "mutex", "none"),
+        ("transfer", "mutex", "none"),
+        ("ttl-edge", "watchdog", "mutex"),
+        ("ttl-edge", "watchdog", "none"),
+    ],
+)
+def test_a_lock_that_does_not_do_what_it_says_breaks_its_promise(
+    experimented: Experimented, opened_as: list[tuple[str, str]], name: str, lock: str, other: str
+):
+    opened_as.append((lock, other))
+    found = experimented(name, lock)
+    assert seen(found)[lock] is Seen.BROKEN
+    assert found.exit is Exit.PROMISE_BROKEN
+
+
+def test_sorted_keys_that_are_not_sorted_break_the_promise(experimented: Experimented, monkeypatch: pytest.MonkeyPatch):
+    both = deadlock._both
+    monkeypatch.setattr(deadlock, "_both", lambda stage, client, first, _: both(stage, client, first, first[::-1]))
+    assert seen(experimented("deadlock", mitigate=True))["mutex sorted"] is Seen.BROKEN
+
+
+def test_a_resource_that_does_not_compare_breaks_the_promise(
+    experimented: Experimented, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        fencing, "checked_write", lambda value, _fence, command, argument: (command, value, str(argument))
+    )
+    assert seen(experimented("fencing", "fenced"))["fenced checked"] is Seen.BROKEN
+
+
+def test_a_lock_that_never_ends_breaks_the_promise(experimented: Experimented, monkeypatch: pytest.MonkeyPatch):
+    # The lease is an hour, whatever the experiment asks for, and the next client waits as long as before.
+    monkeypatch.setattr(crash, "LATE_S", 0.3)
+    monkeypatch.setattr(Stage, "length", lambda _stage, _name: "1h")
+    assert seen(experimented("crash", "mutex"))["mutex"] is Seen.BROKEN
+
+
+def test_a_service_that_forgets_keys_breaks_the_promise(experimented: Experimented, monkeypatch: pytest.MonkeyPatch):
+    sent = idempotency._sent
+    monkeypatch.setattr(idempotency, "_sent", lambda stage, proxy, path, body, _: sent(stage, proxy, path, body, {}))
+    assert seen(experimented("idempotency"))["mutex with key"] is Seen.BROKEN
+
+
+@pytest.mark.parametrize("name", ["oversell", "transfer"])
+def test_a_control_that_is_not_caught_makes_the_experiment_void(
+    experimented: Experimented, opened_as: list[tuple[str, str]], name: str
+):
+    opened_as.append(("none", "mutex"))
+    found = experimented(name, "fenced")
+    assert seen(found) == {"none": Seen.MISSED, "fenced": HELD}
+    assert (found.is_void, found.exit) == (True, Exit.CONTROL_NOT_CAUGHT)
+
+
+def test_the_rate_of_contention_counts_who_met_another():
+    def bought(asked: int, entered: int | None, left: int | None) -> buying.Bought:
+        row = buying.ClientRow(process_id=1, lock_acquired=entered is not None, success=True, duration_ms=0.001)
+        return buying.Bought(row, asked, entered, left)
+
+    alone = [bought(0, 10, 20), bought(30, 40, 50)]
+    assert buying.contention_share(alone) == 0
+    # The second asked while the first held; the first met nobody.
+    assert buying.contention_share([bought(0, 10, 20), bought(15, 25, 30)]) == 0.5
+    assert buying.contention_share([]) is None
+
+
+def test_what_is_expected_of_a_lock_comes_from_the_catalogue():
+    expected = {"none": Expected.WRONG, "mutex": Expected.RIGHT, "semaphore": Expected.EITHER}
+    expected |= {"redisson-redlock": Expected.EITHER, "pg-row": Expected.RIGHT, "naive": Expected.RIGHT}
+    oversell = EXPERIMENTS["oversell"]
+    assert {name: locks.parsed(name, oversell).excludes for name in expected} == expected
+    assert locks.parsed("semaphore(permits=1)", oversell).excludes is Expected.RIGHT
