@@ -41,7 +41,6 @@ mutants! {
     RenewalAfterRelease = "renewal after the release";
     RenewalTakesBack = "renewal takes a lost key back";
     ExtraPermit = "one permit too many";
-    TwoTickets = "two tickets after a release";
     NoWait = "no WAIT for replicas";
     NoAttemptAfterSubscribing = "no attempt after subscribing";
     SharedAdvisoryLock = "shared in place of exclusive advisory lock";
@@ -56,6 +55,7 @@ mutants! {
     SessionEndIgnored = "end of the session not noticed";
     FewerThanQuorum = "quorum of n/2";
     // Texts.
+    ScriptReleaseUnchecked = "script that releases without owner check";
     PartOfTheSet = "set taken but for its last key";
     FirstOfTheSet = "set released but for its first key";
     NobodyWoken = "release wakes nobody";

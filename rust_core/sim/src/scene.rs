@@ -48,7 +48,7 @@ pub struct Scene {
 }
 
 /// How often conditions are drawn until they suit the strategy.
-const DRAWS: usize = 50;
+const DRAWS: usize = 500;
 const CLIENTS: [u32; 4] = [2, 3, 4, 6];
 const TTLS_MS: [i64; 4] = [20, 100, 300, 1_000];
 const REPLY_TIMEOUTS_MS: [u64; 3] = [5, 20, 200];

@@ -145,6 +145,21 @@ impl Network {
         self.deliver_after(at.since(now), from, Inbound::Reply { client, tag, reply });
     }
 
+    /// From when on the faults of the plan delay nothing and nobody any more.
+    pub(crate) fn calm_from(&self) -> Nanos {
+        let slow = |suffered: &Suffered| {
+            suffered
+                .slow
+                .map_or(Nanos::ZERO, |(until, longest)| until.after(longest))
+        };
+        let of_servers = self
+            .suffered
+            .iter()
+            .map(|suffered| suffered.down_until.max(slow(suffered)));
+        let of_processes = self.stopped_until.iter().copied();
+        of_servers.chain(of_processes).max().unwrap_or(Nanos::ZERO)
+    }
+
     pub(crate) fn is_down(&self, server: ServerId) -> bool {
         self.suffered[usize::from(server.0)].down_until > self.time.now()
     }

@@ -87,8 +87,9 @@ impl<L: Lock> Mutated<L> {
                 Reply::Int(1)
             }
             (Mutant::NoWait, Command::Wait { replicas, .. }, Reply::Int(_)) => Reply::Int(replicas.cast_signed()),
-            // Of a key that is gone, as of one that does not expire: the client waits for a message.
-            (Mutant::NoAttemptAfterSubscribing, _, Reply::Int(-2)) => Reply::Int(-1),
+            // A key that is gone looks like one that does not expire, and one in its last millisecond must not look
+            // like a grant: the client waits for a message.
+            (Mutant::NoAttemptAfterSubscribing, _, Reply::Int(-2 | 0)) => Reply::Int(-1),
             _ => reply,
         }
     }
@@ -152,11 +153,6 @@ impl<L: Lock> Mutated<L> {
             _ => call,
         };
         out.send_over(over, number, to, sent);
-        if let (Some(Mutant::TwoTickets), Command::AddTicket { key, token }) = (self.mutant, command) {
-            let (call, low) = (self.fresh(), token.low ^ 1);
-            let token = Token { low, ..token };
-            out.send_over(over, call, to, Command::AddTicket { key, token });
-        }
     }
 
     /// What is sent in place of this command.
@@ -199,7 +195,9 @@ impl<L: Lock> Mutated<L> {
                     ..
                 },
             ) => Command::TimeLeft { key },
-            (Mutant::SharedAdvisoryLock, _) => with_statement(command, Statement::AdvisoryLock, Statement::AdvisoryLockShared),
+            (Mutant::SharedAdvisoryLock, _) => {
+                with_statement(command, Statement::AdvisoryLock, Statement::AdvisoryLockShared)
+            }
             _ => command,
         }
     }

@@ -32,6 +32,12 @@ const fn change(mutant: Mutant, place: Where, old: &'static str, new: &'static s
 
 const CHANGES: &[Change] = &[
     change(
+        Mutant::ScriptReleaseUnchecked,
+        InScript(Script::CompareAndDelete),
+        "if redis.call('GET', KEYS[1]) == ARGV[1] then",
+        "if redis.call('EXISTS', KEYS[1]) == 1 then",
+    ),
+    change(
         Mutant::PartOfTheSet,
         InScript(Script::TakeAll),
         "if not redis.call('SET', key, ARGV[1], 'NX', 'PX', ARGV[2]) then",
