@@ -39,7 +39,7 @@ mutants! {
     HalfTtl = "half the ttl on the server";
     NoMinorityRelease = "no release after a minority";
     RenewalAfterRelease = "renewal after the release";
-    RenewalTakesBack = "renewal takes a lost key back";
+    RenewalRecreates = "renewal creates a lost key again";
     ExtraPermit = "one permit too many";
     NoWait = "no WAIT for replicas";
     NoAttemptAfterSubscribing = "no attempt after subscribing";
@@ -60,11 +60,9 @@ mutants! {
     FirstOfTheSet = "set released but for its first key";
     NobodyWoken = "release wakes nobody";
     LastServedFirst = "queue served from its end";
-    DeadWaiterServed = "lock handed to a dead waiter";
     LeaveReleasesAll = "first leave releases all entries";
     ReaderIgnoresWriter = "reader ignores the writer";
     WriterIgnoresReaders = "writer ignores the readers";
-    RenewalRecreates = "renewal creates the key again";
     NoForUpdate = "no FOR UPDATE";
     VersionNotCompared = "version not compared";
     ExpiryNotChecked = "row lease taken before it ends";

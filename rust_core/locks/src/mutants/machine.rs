@@ -82,8 +82,8 @@ impl<L: Lock> Mutated<L> {
         match (mutant, command, reply) {
             (Mutant::RefusalIgnored, Command::SetNxPx { .. }, Reply::Nil) => Reply::Ok,
             (Mutant::RenewalLossIgnored, renewal, Reply::Int(0)) if is_renewal(&renewal) => Reply::Int(1),
-            (Mutant::RenewalTakesBack, renewal, Reply::Int(0)) if is_renewal(&renewal) => {
-                self.take_back(renewal, out);
+            (Mutant::RenewalRecreates, renewal, Reply::Int(0)) if is_renewal(&renewal) => {
+                self.recreate(renewal, out);
                 Reply::Int(1)
             }
             (Mutant::NoWait, Command::Wait { replicas, .. }, Reply::Int(_)) => Reply::Int(replicas.cast_signed()),
@@ -94,8 +94,8 @@ impl<L: Lock> Mutated<L> {
         }
     }
 
-    /// Takes the key of a refused renewal, whoever holds it now.
-    fn take_back(&mut self, renewal: Command, out: &mut Actions) {
+    /// Creates the key of a refused renewal anew, whoever holds it now.
+    fn recreate(&mut self, renewal: Command, out: &mut Actions) {
         let (Command::Run { key, token, .. }, Some((to, over, _))) = (renewal, self.renewal) else {
             return;
         };

@@ -74,12 +74,6 @@ const CHANGES: &[Change] = &[
         "ARGV[3] == '1' and redis.call('ZRANGE', queue, -1, -1)[1]",
     ),
     change(
-        Mutant::DeadWaiterServed,
-        InScript(Script::QueueLeave),
-        "    if not refused then",
-        "    if true then",
-    ),
-    change(
         Mutant::LeaveReleasesAll,
         InScript(Script::ReentrantLeave),
         "redis.call('LTRIM', KEYS[1], ARGV[2], -1)\nreturn redis.call('LLEN', KEYS[1])",
@@ -96,12 +90,6 @@ const CHANGES: &[Change] = &[
         InScript(Script::WriteTake),
         " and redis.call('ZCARD', KEYS[2]) == 0",
         "",
-    ),
-    change(
-        Mutant::RenewalRecreates,
-        InScript(Script::CompareAndExpire),
-        "\nreturn 0",
-        "\nredis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\nreturn 1",
     ),
     change(Mutant::NoForUpdate, InStatement(Statement::RowLock), " FOR UPDATE", ""),
     change(
