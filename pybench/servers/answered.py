@@ -51,7 +51,7 @@ class Answered(ABC, Generic[E, F]):
         return f"{self.product} {self.version}"
 
     def by_script(self) -> Self:
-        """This server, where locks release by the Lua script, whatever commands of its own it has for that."""
+        """As this server, but locks release by the Lua script, also where it has a command of its own for that."""
         return self
 
     @property

@@ -11,9 +11,9 @@ PAGE = ROOT / "docs" / "mutants.md"
 HEAD = """\
 # Mistakes that pybench finds
 
-A checker that finds nothing proves nothing unless it finds known mistakes. The core has a feature, `mutants`, with which
-it makes one mistake on purpose. `make mutants` builds it and looks for {mutants} mistakes in {locks} locks, each in one
-of two ways:
+A checker that finds nothing proves nothing unless it finds known mistakes. The core has a feature, `mutants`, that puts
+one mistake into a lock. `make mutants` builds the core with it and looks for {mutants} mistakes in {locks} locks, each in
+one of two ways:
 
 - **fuzz**: `pybench fuzz --strategy LOCK`, at most {most:,} seeds. See [fuzz.md](fuzz.md).
 - **run**: `pybench run examples/faults.yaml --strategy LOCK`, one trial of each plan of faults. See

@@ -80,7 +80,6 @@ CASES = (
     fuzz("shared in place of exclusive advisory lock", "pg-advisory"),
     fuzz("transaction ends with the grant", "pg-row"),
     fuzz("transaction ends with the grant", "pg-advisory(scope=transaction)"),
-    run("transaction ends with the grant", "pg-serializable", *OF_POSTGRES),
     run("no FOR UPDATE", "pg-row", *OF_POSTGRES),
     run("row lease taken before it ends", "pg-lease", *OF_POSTGRES),
     run("row lease released without owner check", "pg-lease", *OF_POSTGRES),

@@ -134,9 +134,10 @@ impl Network {
         let since = self.suffered[usize::from(from.server.0)].written;
         let now = self.time.now();
         let limit = now.after(Nanos::from_millis(timeout_ms));
-        let enough = LAGS
-            .get(replicas.saturating_sub(1) as usize)
-            .map_or(Nanos::NEVER, |&lag| since.after(lag));
+        let enough = match replicas.checked_sub(1) {
+            None => now,
+            Some(last) => LAGS.get(last as usize).map_or(Nanos::NEVER, |&lag| since.after(lag)),
+        };
         let at = enough.min(limit).max(now);
         let count = LAGS.iter().filter(|&&lag| since.after(lag) <= at).count();
         let reply = Reply::Int((count as u64).cast_signed());
