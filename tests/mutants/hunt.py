@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -20,6 +21,8 @@ from tests.mutants.build import CHOOSER, ROOT
 from tests.mutants.table import FAULTS, Case, Finder
 
 LATE_HOLD = format_duration(LATE_HOLD_NS)
+CHANCE = re.compile(r" at [\d.]+ s\b| \([^)]*\)")
+"""What of a sentence about a violation is different in each run."""
 
 MOST_SEEDS = 10_000
 LEAST_HONEST_SEEDS = 1_000
@@ -86,7 +89,7 @@ def _by_run(folder: Path) -> str:
     for probe in run.manifest["probes"]:
         if probe["promise_broken"]:
             part = "late probe" if probe["hold"] == LATE_HOLD else "probe"
-            return f"{part}: {probe['reason'].split(':', 1)[-1].strip()}"
+            return f"{part}: {CHANCE.sub('', probe['reason']).split(':', 1)[-1].strip()}"
     for _, trials in run.trials.groupby("cell"):
         if trials["promise_broken"].any():
             reason = judge_cell(trials, control_caught=True).reason

@@ -89,7 +89,14 @@ impl<L: Lock> Mutated<L> {
             (Mutant::NoWait, Command::Wait { replicas, .. }, Reply::Int(_)) => Reply::Int(replicas.cast_signed()),
             // A key that is gone looks like one that does not expire, and one in its last millisecond must not look
             // like a grant: the client waits for a message.
-            (Mutant::NoAttemptAfterSubscribing, _, Reply::Int(-2 | 0)) => Reply::Int(-1),
+            (
+                Mutant::NoAttemptAfterSubscribing,
+                Command::Run {
+                    script: Script::NotifyAcquire,
+                    ..
+                },
+                Reply::Int(-2 | 0),
+            ) => Reply::Int(-1),
             _ => reply,
         }
     }

@@ -1,9 +1,9 @@
 //! Whether the clients of a scene get on: a lock that is free and wanted is granted again.
 //!
 //! At its end a scene goes on while the judge still has to hear of a session, so that no holder that is stopped passes
-//! for one that kept its session. It also goes on if clients wait and nobody holds the lock, without further faults, until there is a grant.
-//! The bound is generous: the lease of a holder that was lost, the waits and timeouts of those that ask, and what the
-//! last faults delay. A lock that is wanted for longer stays lost for ever, or nearly so.
+//! for one that kept its session. It also goes on if clients wait and nobody holds the lock, without further faults,
+//! until there is a grant. The bound is generous: the lease of a holder that was lost, the waits and timeouts of those
+//! that ask, and what the last faults delay. A lock that is wanted for longer stays lost for ever, or nearly so.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,11 +26,12 @@ pub(super) struct Quiet {
 }
 
 /// Whether each release of this lock wakes a waiter, who then need not wait for the end of any lease.
-pub(super) const fn wakes(strategy: Strategy) -> bool {
+const fn wakes(strategy: Strategy) -> bool {
     strategy.has_lease() && (strategy.subscribes() || strategy.owns_connection())
 }
 
 impl Run {
+    /// Says what the clients of the scene can expect.
     pub(super) fn watch_progress(&mut self, scene: &Scene) {
         let within = rules(&self.asked.trial(&scene.conditions)).granted_within;
         let longest_wait = scene.conditions.spec.retry.max_wait;
