@@ -15,7 +15,7 @@ export PIP_QUIET = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_COMPILE = false
 
-.PHONY: help run test lint lint-workflows format build equip test-rust test-python proof perf fuzz wheel try-wheel clean
+.PHONY: help run test lint lint-workflows format build equip test-rust test-python proof mutants perf fuzz wheel try-wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -56,6 +56,9 @@ test-python: equip ## the tests of the package, with real servers and a browser
 proof: equip ## the slow proofs: long property tests, many fault trials, the k6 scripts
 	PROPTEST_CASES=200000 cargo test --workspace --locked --release --quiet
 	$(BIN)/python -m pytest -q -m slow
+
+mutants: equip ## known mistakes of locks, one after another, and what finds each: the table of docs/mutants.md
+	$(BIN)/python -m tests.mutants
 
 perf: equip ## pybench beside its references on one server, interleaved: a table and perf.json
 	$(BIN)/python -m tests.benchmarks.perf

@@ -79,9 +79,17 @@ def _unlike(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def run_probes(
-    folder: RunFolder, watch: Watch, cells: Iterable[Cell], measure: Callable[[Cell, int], Measured]
+    folder: RunFolder,
+    watch: Watch,
+    cells: Iterable[Cell],
+    measure: Callable[[Cell, int], Measured],
+    measure_by_script: Callable[[Cell, int], Measured],
 ) -> None:
-    """Probe each lock of `cells`. Raises KeyboardInterrupt when a probe was stopped."""
+    """Probe each lock of `cells`. Raises KeyboardInterrupt when a probe was stopped.
+
+    `measure_by_script` measures the second part. There locks release by the Lua script, also on a server that has a
+    command of its own for that, so that a run tests both.
+    """
     entries = list(folder.manifest.get("probes", ()))
     known = {probes.lock_of(entry) for entry in entries}
     for cell in probes.probe_cells(cells):
@@ -97,7 +105,7 @@ def run_probes(
             measured = measure(cell, probes.LONGER_NS)
             record = _record(cell, measured)
         late = None if _is_over(measured, record) else probes.late_cell(cell)
-        again = None if late is None else _measured_late(late, measure)
+        again = None if late is None else _measured_late(late, measure_by_script)
         parts = [measured] if again is None else [measured, again]
         if late is not None and again is not None:
             late_record = _record(late, again)

@@ -161,7 +161,7 @@ class Runner:
         run_controls(self.folder, self.watch, backends, self._control)
         self._run_baselines(cells)
         run_plants(self.folder, self.watch, cells, self.observer.planted)
-        run_probes(self.folder, self.watch, cells, self._probed)
+        run_probes(self.folder, self.watch, cells, self._probed, partial(self._probed, by_script=True))
 
     def clear_leftovers(self) -> None:
         """Remove keys and tables of killed runs, and record the key prefix of this run.
@@ -185,9 +185,11 @@ class Runner:
         slot = Slot(0, cell, 0, control.CONTROL_NS / 1e9)
         return slot, self.observer.measure(slot, [server], warmup_ns=0, duration_ns=control.CONTROL_NS).result
 
-    def _probed(self, cell: Cell, duration_ns: int) -> Measured:
-        slot = Slot(0, cell, 0, duration_ns / 1e9)
-        return self.observer.observe(slot, self.observer.servers(cell), warmup_ns=0, duration_ns=duration_ns)
+    def _probed(self, cell: Cell, duration_ns: int, *, by_script: bool = False) -> Measured:
+        slot, servers = Slot(0, cell, 0, duration_ns / 1e9), self.observer.servers(cell)
+        if by_script:
+            servers = [server.by_script() for server in servers]
+        return self.observer.observe(slot, servers, warmup_ns=0, duration_ns=duration_ns)
 
     def _run_baselines(self, cells: Iterable[Cell]) -> None:
         """Measure the baselines, once for each kind of idle call of `cells`."""

@@ -6,7 +6,7 @@ import ipaddress
 import socket
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 if TYPE_CHECKING:
     from pybench.servers.postgres.endpoint import PostgresEndpoint
@@ -49,6 +49,10 @@ class Answered(ABC, Generic[E, F]):
     def label(self) -> str:
         """Product and version, for a table."""
         return f"{self.product} {self.version}"
+
+    def by_script(self) -> Self:
+        """As this server, but locks release by the Lua script, also where it has a command of its own for that."""
+        return self
 
     @property
     def started_by_us(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from pybench.errors import ServerError
 from pybench.servers.answered import Answered
@@ -30,6 +30,10 @@ class Server(Answered[Endpoint, Facts]):
     def product(self) -> str:
         """`valkey`, `redis`, or what else it calls itself."""
         return self.facts.product
+
+    def by_script(self) -> Self:
+        """See `Answered.by_script`."""
+        return replace(self, facts=replace(self.facts, compare_and_delete="script"))
 
     def core_spec(self) -> RedisServerSpec:
         """For the Rust core, with the numeric address that answered: the core resolves no names."""

@@ -128,6 +128,11 @@ impl Checker {
         self.window = OUTSIDE;
     }
 
+    /// Whether a grant beside a session's believer is not judged yet: the believer has not been heard of since.
+    pub fn has_undecided(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| sessions.undecided() > 0)
+    }
+
     /// Takes one event. For a grant it returns the hand-over, inside a window or not: the time since the key's last
     /// release, if no other client was granted the key in between and a client waited for it all the time.
     #[expect(

@@ -3,9 +3,12 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutated as Shell;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
+#[cfg(not(feature = "mutants"))]
 use crate::shell::Shell;
 use crate::{Actions, CallId, Chance, Event, LockMachine, MachineVisitor, Nanos, Spec, Strategy};
 

@@ -10,6 +10,20 @@
 //! Does not promise: delivery, order between servers, or time. Those are the driver's responsibility.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+/// Whether this process makes a mistake on purpose: see `mutants.rs`. Just `false` in a build without that feature.
+#[cfg(not(feature = "mutants"))]
+macro_rules! mistake {
+    ($mutant:ident) => {
+        false
+    };
+}
+#[cfg(feature = "mutants")]
+macro_rules! mistake {
+    ($mutant:ident) => {
+        crate::mutants::makes(crate::mutants::Mutant::$mutant)
+    };
+}
+
 mod actions;
 mod any;
 mod args;
@@ -26,6 +40,8 @@ mod keys;
 mod layered;
 mod lease;
 mod multilock;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 mod mutex;
 mod naive;
 mod none;

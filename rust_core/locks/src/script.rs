@@ -9,7 +9,17 @@ macro_rules! scripts {
         impl Script {
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
+            #[cfg(not(feature = "mutants"))]
             pub const fn source(self) -> &'static str {
+                self.honest_source()
+            }
+
+            #[cfg(feature = "mutants")]
+            pub fn source(self) -> &'static str {
+                crate::mutants::script(self, self.honest_source())
+            }
+
+            pub(crate) const fn honest_source(self) -> &'static str {
                 match self { $(Self::$name => include_str!(concat!("lua/", $file, ".lua"))),* }
             }
 

@@ -16,7 +16,17 @@ macro_rules! statements {
 
             /// The SQL text, with `$1` and so on for its parameters and `{locks}` for the table; empty for a block that
             /// only ends a transaction.
+            #[cfg(not(feature = "mutants"))]
             pub const fn sql(self) -> &'static str {
+                self.honest_sql()
+            }
+
+            #[cfg(feature = "mutants")]
+            pub fn sql(self) -> &'static str {
+                crate::mutants::statement(self, self.honest_sql())
+            }
+
+            pub(crate) const fn honest_sql(self) -> &'static str {
                 match self { $(Self::$name => $sql),* }
             }
 

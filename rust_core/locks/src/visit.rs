@@ -8,6 +8,8 @@ use crate::fair_queue::FairQueue;
 use crate::fenced::Fenced;
 use crate::layered::Layered;
 use crate::multilock::Multilock;
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutated as Shell;
 use crate::mutex::Mutex;
 use crate::naive::Naive;
 use crate::none::NoLock;
@@ -26,7 +28,9 @@ use crate::renewal::Renewal;
 use crate::replicated::Replicated;
 use crate::semaphore::Semaphore;
 use crate::session_lock::SessionLock;
-use crate::shell::{Lock, Shell};
+use crate::shell::Lock;
+#[cfg(not(feature = "mutants"))]
+use crate::shell::Shell;
 use crate::watchdog::Watchdog;
 use crate::{Chance, LockMachine, Nanos, Spec, Strategy};
 

@@ -101,7 +101,9 @@ impl Fuzz {
                 };
                 violation = Some(violation_dict(py, &namer, seen)?);
             }
-            Wrong::Writes(text) | Wrong::Finding(text) => other = Some(text),
+            Wrong::Writes(text) | Wrong::Finding(text) | Wrong::Conduct(_, text) | Wrong::Progress(text) => {
+                other = Some(text)
+            }
         }
         dict.set_item("violation", violation)?;
         dict.set_item("other", other)?;

@@ -42,11 +42,22 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        #[cfg(feature = "mutants")]
+        super::choose_mutant()?;
         module.add("lock_answers", PyTuple::new(module.py(), lock_client::ANSWERS)?)?;
         module.add("lock_rows", wire::postgres::GIVEN_ROWS)?;
         module.add(
             "build_profile",
             if cfg!(debug_assertions) { "debug" } else { "release" },
         )
+    }
+}
+
+/// The tests of the finders name a mistake for all that the process does, whatever command it runs.
+#[cfg(feature = "mutants")]
+fn choose_mutant() -> PyResult<()> {
+    match std::env::var("PYBENCH_MUTANT") {
+        Ok(name) => locks::mutants::choose(&name).map_err(pyo3::exceptions::PyValueError::new_err),
+        Err(_) => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use locks::{Nanos, Strategy};
 
 use crate::conditions::{Conditions, Mistake};
 
-/// The longest think time.
+/// The longest think time, if nothing else is asked for.
 const THINK: Nanos = Nanos::from_millis(5);
 
 /// What a test may choose of a world; the rest is drawn from the seed.
@@ -26,6 +26,8 @@ pub struct Asked {
     pub true_clocks: bool,
     /// The longest hold, after which nobody thinks; `None`: the seed decides.
     pub hold: Option<Nanos>,
+    /// The longest think time.
+    pub think: Nanos,
 }
 
 impl Asked {
@@ -40,6 +42,7 @@ impl Asked {
             keeps_logs: false,
             true_clocks: false,
             hold: None,
+            think: THINK,
         }
     }
 
@@ -78,7 +81,7 @@ impl Asked {
             read_share: if strategy.shares() { 0.5 } else { 0.0 },
             nesting: 1,
             hold: uniform(self.hold.unwrap_or(faults.hold)),
-            think: uniform(if self.hold.is_some() { Nanos::ZERO } else { THINK }),
+            think: uniform(if self.hold.is_some() { Nanos::ZERO } else { self.think }),
             after_lease: AfterLease::Continue,
             pace: Pace::Closed,
             concurrency: processes * self.clients_each,

@@ -6,7 +6,7 @@ use check::{Violation, ViolationKind};
 use history::Exclusion;
 use locks::{Nanos, SpecError};
 
-use crate::plan::FaultKind;
+use crate::plan::{Fault, FaultKind};
 use crate::scene::{Part, Scene, Setting};
 use crate::world::World;
 
@@ -35,6 +35,10 @@ pub enum Wrong {
     Writes(String),
     /// The driver or the checker is wrong.
     Finding(String),
+    /// A client did what no lock may do: see `conduct`.
+    Conduct(Nanos, String),
+    /// Nobody was granted a lock that was wanted, or only the end of a lease freed it: see `quiet`.
+    Progress(String),
 }
 
 /// A world that went wrong, and what is left of it.
@@ -73,7 +77,8 @@ impl Wrong {
     const fn at(&self) -> Option<Nanos> {
         match self {
             Self::Violation(violation) => Some(violation.at),
-            Self::Writes(_) | Self::Finding(_) => None,
+            Self::Conduct(at, _) => Some(*at),
+            Self::Writes(_) | Self::Finding(_) | Self::Progress(_) => None,
         }
     }
 }
@@ -83,6 +88,12 @@ impl World {
     pub fn wrong(&self) -> Option<Wrong> {
         if let Some(finding) = &self.report.first_finding {
             return Some(Wrong::Finding(finding.clone()));
+        }
+        if let Some((at, breach)) = &self.breach {
+            return Some(Wrong::Conduct(*at, breach.clone()));
+        }
+        if let Some(stuck) = &self.stuck {
+            return Some(Wrong::Progress(stuck.clone()));
         }
         if let Some(update) = &self.lost_update {
             return Some(Wrong::Writes(update.clone()));
@@ -116,7 +127,7 @@ impl Fuzz {
             let scene = Scene::draw(&self.setting, seed)?;
             let world = World::of_scene(&scene, false);
             tally.add(&scene, &world);
-            let Some(wrong) = world.wrong() else { continue };
+            let Some(wrong) = self.wrong(&world) else { continue };
             match self.blame(&scene, world, wrong).verdict {
                 Verdict::Outside => tally.outside.push(seed),
                 Verdict::Broken => {
@@ -138,7 +149,7 @@ impl Fuzz {
         let scene = Scene::draw(&self.setting, seed)?.cut(part);
         let world = World::of_scene(&scene, false);
         *events += world.events;
-        let found = world.wrong().map(|wrong| self.blame(&scene, world, wrong));
+        let found = self.wrong(&world).map(|wrong| self.blame(&scene, world, wrong));
         Ok(found.map(|found| Found {
             part: Part {
                 faults: found.part.faults.or_else(|| part.faults.clone()),
@@ -146,6 +157,13 @@ impl Fuzz {
             },
             ..found
         }))
+    }
+
+    /// The first thing that is wrong, as far as it is asked of the lock: one that excludes nobody need not get on.
+    fn wrong(&self, world: &World) -> Option<Wrong> {
+        let promises = self.exclusion != Exclusion::Nothing;
+        let wrong = world.wrong();
+        wrong.filter(|wrong| promises || !matches!(wrong, Wrong::Progress(_)))
     }
 
     /// Whether the lock is to blame. If a fault struck that its promise does not cover, the same world without such
@@ -160,18 +178,19 @@ impl Fuzz {
         if !self.is_promised(&wrong) {
             return all(Verdict::Outside, world, wrong);
         }
+        let is_survived = |fault: &Fault| fault.is_survived_by(scene.strategy);
         let at = wrong.at().unwrap_or(world.ended);
         let mut struck = scene.faults.iter().filter(|fault| fault.at <= at);
-        if matches!(wrong, Wrong::Finding(_) | Wrong::Writes(_)) || struck.all(|fault| fault.kind.is_survived()) {
+        if !matches!(wrong, Wrong::Violation(_)) || struck.all(is_survived) {
             return all(Verdict::Broken, world, wrong);
         }
-        let covered = scene.faults.iter().filter(|fault| fault.kind.is_survived());
+        let covered = scene.faults.iter().filter(|fault| is_survived(fault));
         let part = Part {
             faults: Some(covered.map(|fault| fault.number).collect()),
             ..Part::default()
         };
         let less = World::of_scene(&scene.cut(&part), false);
-        match less.wrong() {
+        match self.wrong(&less) {
             Some(wrong) => Found {
                 verdict: Verdict::Broken,
                 part,

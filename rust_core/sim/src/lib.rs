@@ -8,6 +8,7 @@
 mod asked;
 mod clock;
 mod conditions;
+mod conduct;
 mod connection;
 mod database;
 mod fuzz;

@@ -8,6 +8,7 @@ use locks::{Action, Actions, CallId, Event, Lasts, Lease, LockMachine, Nanos, Ou
 
 use crate::clock::Time;
 use crate::conditions::Mistake;
+use crate::conduct::Conduct;
 
 /// What one client did.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(crate) struct Tally {
     queued: bool,
     /// Its last request has ended, and it holds nothing.
     pub(crate) is_idle: bool,
+    pub(crate) holds: bool,
+    pub(crate) conduct: Conduct,
 }
 
 impl Tally {
@@ -95,7 +98,8 @@ impl<L: LockMachine> Observed<L> {
             }
             Action::Settle(outcome) => {
                 tally.count(name(outcome));
-                tally.is_idle = !matches!(outcome, Outcome::Held { .. });
+                tally.holds = matches!(outcome, Outcome::Held { .. });
+                tally.is_idle = !tally.holds;
                 let serves = match outcome {
                     Outcome::Held { .. } => !self.is_optimistic,
                     Outcome::Released => self.is_optimistic,
@@ -138,12 +142,14 @@ impl<L: LockMachine> LockMachine for Observed<L> {
         if let Event::Acquire { .. } | Event::Retry = event {
             let tally = &mut *self.tally.borrow_mut();
             tally.acquires += 1;
-            tally.is_idle = false;
+            (tally.is_idle, tally.holds) = (false, false);
             tally.calls.clear();
             tally.queued = false;
         }
+        self.tally.borrow_mut().conduct.told(event);
         let mut actions = std::mem::take(&mut self.actions);
         self.inner.on(now, event, &mut actions);
+        self.tally.borrow_mut().conduct.did(actions.as_slice());
         for action in actions.drain() {
             self.observe(now, action, out);
         }

@@ -96,10 +96,24 @@ impl Fault {
     /// How long it lasts or how far it jumps; of a failover, how far the replica that takes over lags behind.
     pub const fn lasts(&self) -> Nanos {
         match self.kind {
-            FaultKind::Failover => LAGS[(self.length.0 % 2) as usize],
+            FaultKind::Failover => LAGS[self.replica()],
             FaultKind::Delay => Nanos(self.length.0 * 2),
             _ => self.length,
         }
+    }
+
+    /// Whether `strategy` promises exclusion under this fault: see `FaultKind::is_survived`. `replicated` survives also
+    /// that a replica takes over which has confirmed its lock.
+    pub const fn is_survived_by(&self, strategy: Strategy) -> bool {
+        match (strategy, self.kind) {
+            (Strategy::Replicated { replicas, .. }, FaultKind::Failover) => (self.replica() as u32) < replicas,
+            (_, kind) => kind.is_survived(),
+        }
+    }
+
+    /// Which of the replicas takes over in a failover. The first is the least behind.
+    const fn replica(&self) -> usize {
+        (self.length.0 % 2) as usize
     }
 
     /// Whether it befalls a process, and not a server alone.

@@ -163,6 +163,7 @@ impl Redis {
                 Reply::Int(self.run_over_keys(now, script, keys, token, lease_ms))
             }
             Command::SetNx { .. } | Command::Expire { .. } | Command::Del { .. } => self.naively(now, command),
+            Command::TimeLeft { key } => self.time_left(now, key),
             Command::HandOver { token, successor, .. } => self.hand_over_by_name(token, successor),
             Command::Wait { replicas, .. } => self.wait(replicas),
             Command::CreateQueue { key } => self.create_queue(key),
@@ -212,6 +213,15 @@ impl Redis {
         } else {
             Reply::Int(0)
         }
+    }
+
+    /// `PTTL`, also of a key that does not exist or does not expire.
+    fn time_left(&self, now: Nanos, key: Key) -> Reply {
+        Reply::Int(match self.keys.get(&key) {
+            None => -2,
+            Some(entry) if entry.expires == Nanos::NEVER => -1,
+            Some(entry) => (entry.expires.since(now).0 / 1_000_000).cast_signed(),
+        })
     }
 
     pub(crate) fn delete(&mut self, key: Key) -> Reply {

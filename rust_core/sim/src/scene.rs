@@ -44,16 +44,20 @@ pub struct Scene {
     pub faults: Vec<Fault>,
     pub requests: u64,
     pub until: Nanos,
+    /// The longest think time, if it is drawn: only where no fault strikes.
+    think: Option<Nanos>,
     pub(crate) conditions: Conditions,
 }
 
 /// How often conditions are drawn until they suit the strategy.
-const DRAWS: usize = 50;
+const DRAWS: usize = 500;
 const CLIENTS: [u32; 4] = [2, 3, 4, 6];
 const TTLS_MS: [i64; 4] = [20, 100, 300, 1_000];
 const REPLY_TIMEOUTS_MS: [u64; 3] = [5, 20, 200];
 /// The longest hold, in percent of the lease.
 const HOLDS_PERCENT: [u64; 4] = [10, 50, 90, 150];
+/// The longest think time, in leases.
+const THINK_LEASES: [Option<u64>; 3] = [None, Some(1), Some(3)];
 /// The end of a world, in leases.
 const LEASES: u64 = 4;
 
@@ -65,7 +69,7 @@ impl Scene {
     pub fn draw(setting: &Setting, seed: u64) -> Result<Self, SpecError> {
         let mut streams = Chance::streams(seed ^ OF_SCENES);
         let mut of = || streams.next().expect("streams do not end");
-        let (mut common, mut of_plan) = (of(), of());
+        let (mut common, mut of_plan, mut of_think) = (of(), of(), of());
         let drawn = pick(&mut common, &CLIENTS);
         let clients = setting.clients.unwrap_or(drawn);
         let (spec, hold_percent) = Self::spec(setting, &mut common)?;
@@ -77,14 +81,18 @@ impl Scene {
             until,
             lease,
         };
+        let faults = plan::draw(setting.strategy, &setting.faults, extent, &mut of_plan);
+        // Where clients seldom ask, nobody else wakes one that a release has not woken.
+        let leases = faults.is_empty().then(|| pick(&mut of_think, &THINK_LEASES)).flatten();
         Ok(Self {
             seed,
             strategy: setting.strategy,
             clients,
             present: (0..clients).collect(),
-            faults: plan::draw(setting.strategy, &setting.faults, extent, &mut of_plan),
+            faults,
             requests: u64::MAX,
             until,
+            think: leases.map(|leases| Nanos(lease.0 * leases)),
             conditions: Conditions {
                 spec,
                 faults: Faults::none(hold),
@@ -153,8 +161,12 @@ impl Scene {
         self.conditions.faults.hold
     }
 
-    pub(crate) const fn asked(&self) -> Asked {
-        Asked::new(self.strategy, Mistake::None, self.seed)
+    pub(crate) fn asked(&self) -> Asked {
+        let asked = Asked::new(self.strategy, Mistake::None, self.seed);
+        Asked {
+            think: self.think.unwrap_or(asked.think),
+            ..asked
+        }
     }
 
     /// Draws the clocks of the processes.

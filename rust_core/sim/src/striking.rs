@@ -134,15 +134,31 @@ impl Network {
         let since = self.suffered[usize::from(from.server.0)].written;
         let now = self.time.now();
         let limit = now.after(Nanos::from_millis(timeout_ms));
-        let enough = LAGS
-            .get(replicas.saturating_sub(1) as usize)
-            .map_or(Nanos::NEVER, |&lag| since.after(lag));
+        let enough = match replicas.checked_sub(1) {
+            None => now,
+            Some(last) => LAGS.get(last as usize).map_or(Nanos::NEVER, |&lag| since.after(lag)),
+        };
         let at = enough.min(limit).max(now);
         let count = LAGS.iter().filter(|&&lag| since.after(lag) <= at).count();
         let reply = Reply::Int((count as u64).cast_signed());
         self.note(from, Command::Wait { replicas, timeout_ms }, Some(reply));
         let Asker { client, tag, .. } = from;
         self.deliver_after(at.since(now), from, Inbound::Reply { client, tag, reply });
+    }
+
+    /// From when on the faults of the plan delay nothing and nobody any more.
+    pub(crate) fn calm_from(&self) -> Nanos {
+        let slow = |suffered: &Suffered| {
+            suffered
+                .slow
+                .map_or(Nanos::ZERO, |(until, longest)| until.after(longest))
+        };
+        let of_servers = self
+            .suffered
+            .iter()
+            .map(|suffered| suffered.down_until.max(slow(suffered)));
+        let of_processes = self.stopped_until.iter().copied();
+        of_servers.chain(of_processes).max().unwrap_or(Nanos::ZERO)
     }
 
     pub(crate) fn is_down(&self, server: ServerId) -> bool {

@@ -3,6 +3,7 @@
 //! One seed determines all of it. Between two rounds of a process the world's time moves to whatever happens next.
 
 mod judging;
+mod quiet;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use crate::machine::Tally;
 use crate::network::{Happening, Network};
 use crate::process::{self, Process};
 use crate::scene::Scene;
+use quiet::Quiet;
 
 /// How long after the end of the faults each client must have been served again, besides thirty holds.
 const BOUND: Nanos = Nanos::from_secs(6);
@@ -51,6 +53,10 @@ pub struct World {
     /// The most acquires that a client began.
     pub most_requests: u64,
     pub judged_by_writes: bool,
+    /// What a client did that no lock may do, and when.
+    pub breach: Option<(Nanos, String)>,
+    /// How the clients did not get on. Only in a scene.
+    pub stuck: Option<String>,
 }
 
 impl World {
@@ -87,6 +93,7 @@ impl World {
         run.requests = scene.requests;
         run.keeps_heard = keeps_all;
         run.judged_by_writes = scene.strategy.writes();
+        run.watch_progress(scene);
         let absent = |process: &usize| !scene.present.contains(&(*process as u32));
         run.absent = (0..run.processes.len()).filter(absent).collect();
         {
@@ -131,6 +138,10 @@ struct Run {
     /// When each process has something to do next.
     due: Vec<Nanos>,
     events: u64,
+    breach: Option<(Nanos, String)>,
+    quiet: Quiet,
+    /// No fault strikes, and each release wakes a waiter.
+    expects_wakeups: bool,
 }
 
 impl Run {
@@ -181,6 +192,9 @@ impl Run {
             untold: 0,
             due: vec![Nanos::ZERO; count],
             events: 0,
+            breach: None,
+            quiet: Quiet::default(),
+            expects_wakeups: false,
             end: faults_end.after(BOUND).after(Nanos(hold.0 * 30)),
         }
     }
@@ -197,7 +211,7 @@ impl Run {
             let next_event = self.network.borrow().next();
             let (process, next_round) = self.next_round();
             let at = next_event.min(next_round);
-            if at > self.end || self.is_broken() || self.are_all_served() {
+            if self.is_broken() || self.are_all_served() || at > self.end && !self.goes_on(at) {
                 return;
             }
             self.events += 1;
@@ -258,6 +272,7 @@ impl Run {
         }
         process.free_at = self.time.now().after(ROUND);
         self.listen();
+        self.note_breach(index);
         self.perhaps_cancels(index);
     }
 
@@ -320,6 +335,8 @@ impl Run {
         self.judge();
         let report = self.checker.finish(self.time.now());
         outcomes.insert("overtaken", report.counts.fifo_inversions);
+        let stuck = self.quiet.stuck.take();
+        let stuck = stuck.or_else(|| quiet::freed_by_lease(self.expects_wakeups, report.figures.lease_freed_grants));
         let broken = self.asked.promises_broken(report.counts) > 0 && !wipes;
         World {
             violation: broken
@@ -339,6 +356,8 @@ impl Run {
             ended: self.time.now(),
             most_requests,
             judged_by_writes: self.judged_by_writes,
+            breach: self.breach,
+            stuck,
         }
     }
 }

@@ -67,6 +67,14 @@ fn a_failover_loses_the_lock_of_a_mutex_more_often_than_that_of_replicated_and_n
         mutex.len()
     );
     assert_eq!(by_both, 0);
+    let to_the_nearer = |fault: &Fault| fault.lasts() == Nanos::from_millis(2);
+    let setting = fuzz("replicated", &[], only).setting;
+    for seed in 0..10 {
+        for fault in Scene::draw(&setting, seed).expect("a good setting").faults {
+            assert_eq!(fault.is_survived_by(setting.strategy), to_the_nearer(&fault));
+            assert!(!fault.is_survived_by(Strategy::Mutex));
+        }
+    }
     let (found, faults) = shrunk(&fuzz("mutex", &[], only), mutex[0]);
     assert_eq!(kinds(&faults), [FaultKind::Failover]);
     assert_eq!(found.part.clients.map(|clients| clients.len()), Some(2));
@@ -142,6 +150,69 @@ fn a_session_whose_end_is_seen_late_breaks_no_promise() {
     }
     assert!(found > 0);
     assert_eq!(outside(&fuzz, 40), Vec::<u64>::new());
+}
+
+/// Seed 182 is a world that ends while a holder is stopped whose session is gone.
+#[test]
+fn a_world_does_not_end_before_a_stopped_holder_has_found_its_session_gone() {
+    let mut fuzz = fuzz("pg-row", &[], &FaultKind::ALL);
+    let Setting {
+        strategy, ref faults, ..
+    } = fuzz.setting;
+    fuzz.setting = Setting {
+        strategy,
+        faults: faults.clone(),
+        clients: None,
+        ttl_ms: None,
+        hold: None,
+        until: None,
+    };
+    let tally = fuzz.run(182, 1, false).expect("a good setting");
+    assert_eq!(tally.broken, Vec::<u64>::new());
+    let scene = Scene::draw(&fuzz.setting, 182).expect("a good setting");
+    let world = World::of_scene(&scene, false);
+    assert!(world.ended > scene.until && world.report.counts.sessions_lost == 1);
+}
+
+/// `naive` takes its lock and sets its expiry by two commands. A connection that closes in between leaves a key for ever.
+#[test]
+fn a_lock_that_nobody_can_get_any_more_is_found() {
+    let fuzz = fuzz("naive", &[], &[FaultKind::Cut]);
+    let tally = fuzz.run(0, 300, false).expect("a good setting");
+    let stuck = |seed: &&u64| {
+        let found = fuzz.find(**seed, &Part::default(), &mut 0).expect("a good setting");
+        matches!(found.expect("it goes wrong").wrong, Wrong::Progress(_))
+    };
+    let first = tally.broken.iter().find(stuck).expect("a key without an expiry");
+    let (found, faults) = shrunk(&fuzz, *first);
+    assert_eq!(kinds(&faults), [FaultKind::Cut]);
+    assert!(found.world.ended > Nanos::from_secs(1));
+}
+
+/// A client that gets on is not taken for one that does not, whatever befell its servers before.
+#[test]
+fn no_lock_waits_for_ever_after_the_last_fault() {
+    for name in [
+        "mutex",
+        "watchdog",
+        "fair",
+        "fair-queue",
+        "notify",
+        "semaphore",
+        "read-write",
+        "redlock",
+    ] {
+        let mut fuzz = fuzz(name, &[], &FaultKind::ALL);
+        fuzz.setting.ttl_ms = Some(1_000);
+        for seed in 0..40 {
+            let found = fuzz.find(seed, &Part::default(), &mut 0).expect("a good setting");
+            let wrong = found.map(|found| found.wrong);
+            assert!(
+                !matches!(wrong, Some(Wrong::Progress(_))),
+                "{name}, seed {seed}: {wrong:?}"
+            );
+        }
+    }
 }
 
 #[test]

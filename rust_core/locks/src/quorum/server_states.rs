@@ -133,8 +133,8 @@ impl<A: Copy> ServerStates<A> {
     }
 
     /// More than half of the servers.
-    pub(crate) const fn quorum(&self) -> u16 {
-        self.count() / 2 + 1
+    pub(crate) fn quorum(&self) -> u16 {
+        self.count() / 2 + u16::from(!mistake!(FewerThanQuorum))
     }
 
     pub(crate) fn of(&mut self, server: u16) -> &mut ServerState<A> {

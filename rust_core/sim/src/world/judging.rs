@@ -1,12 +1,15 @@
 //! What the processes of a world tell their judges, in the world's time, and what the judge says.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use check::{Event, LostUpdates, UpdateVerdict};
 use locks::{Key, Nanos};
 
 use super::Run;
 use crate::clock::Skew;
+use crate::machine::Tally;
 
 /// More than a slow clock's nanosecond takes in the world's time: so much older may be what a process tells from now on.
 const GRAIN: Nanos = Nanos(2);
@@ -42,10 +45,21 @@ impl Run {
         });
     }
 
+    /// Looks at what the clients of a process did in its last round.
+    pub(super) fn note_breach(&mut self, index: usize) {
+        let breach = |tally: &Rc<RefCell<Tally>>| tally.borrow().conduct.breach;
+        if self.breach.is_none()
+            && let Some(breach) = self.processes[index].tallies.iter().find_map(breach)
+        {
+            self.breach = Some((self.time.now(), format!("client {index} {breach}")));
+        }
+    }
+
     pub(super) fn is_broken(&self) -> bool {
-        !self.judged_by_writes
-            && self.asked.promises_broken(self.checker.counts()) > 0
-            && !self.network.borrow().wipes()
+        self.breach.is_some()
+            || !self.judged_by_writes
+                && self.asked.promises_broken(self.checker.counts()) > 0
+                && !self.network.borrow().wipes()
     }
 
     /// An acknowledged write that is missing. Writes under way may be visible or not.
