@@ -34,9 +34,9 @@ from pybench.strategies import Judge, Lease
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pybench._core import Violation
     from pybench.analysis.disturbances import Trouble
     from pybench.analysis.outcome import Counted, Outcome
+    from pybench.core_results import Violation
     from pybench.matrix.cells import Cell
     from pybench.strategies import Strategy
 
