@@ -183,3 +183,6 @@ impl Counting {
         self.buried
     }
 }
+
+#[cfg(test)]
+mod tests;
