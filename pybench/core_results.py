@@ -150,8 +150,8 @@ class BuriedThread(TypedDict):
     """Of each of its clients."""
     steps: NDArray[np.uint64]
     """Grants in each step of 100 ms, up to the last with a grant."""
-    periods: list[int]
-    """Grants before, during and after the faults; empty without faults."""
+    periods: list[PeriodFigures]
+    """Empty without faults; in an open loop without response times."""
     nominal_hold_ns: int
     """The planned holds, as far as they lie in the window and before the death."""
 

@@ -1,15 +1,39 @@
-"""Which cells cannot be spread over worker processes, and why."""
+"""Worker processes in a plan: which cells cannot be spread over them and why, and what they cost."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pybench.matrix.durations import MS
 from pybench.matrix.fault_kinds import Target
+from pybench.numbers import plural
 from pybench.strategies import CATALOGUE, Judge
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
+
+
+START_NS = 400 * MS
+"""Starting and ending one worker process. Two of them take about the same, because a machine has two cores."""
+
+
+def starting_ns(cell: Cell) -> int:
+    """The time that the worker processes of `cell` add to a trial."""
+    return START_NS * -(-cell.processes // 2)
+
+
+def process_warnings(cells: Sequence[Cell], cores: int | None) -> list[str]:
+    """A sentence for the cell whose processes have the most load threads, if they are more than `cores`."""
+    most = max((cell for cell in cells if cell.processes), key=lambda cell: cell.all_threads, default=None)
+    if most is None or cores is None or most.all_threads <= cores:
+        return []
+    load = f"{plural(most.processes, 'process', 'processes')} with {plural(most.threads, 'thread')} each"
+    return [
+        f"{load} share {plural(cores, 'core')}: they wait for each other, which makes latencies too long, while verdicts "
+        "stay true; use fewer processes or threads, or a machine with more cores"
+    ]
 
 
 def why_no_processes(cell: Cell, matrix: Matrix) -> str | None:

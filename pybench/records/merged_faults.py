@@ -25,10 +25,8 @@ def merged_periods(parts: Sequence[Sequence[PeriodFigures]]) -> list[PeriodFigur
         before["length_ns"] = max(before["length_ns"], row["length_ns"])
         before["grants"] += row["grants"]
         before["errors"] += row["errors"]
-        if row["count"]:
-            hdrs = [before["hdr"], row["hdr"]] if before["count"] else [row["hdr"]]
-            before["hdr"] = _core.merge_histograms(hdrs)
         before["count"] += row["count"]
+        before["hdr"] = _core.merge_histograms([before["hdr"], row["hdr"]])
     return list(merged.values())
 
 

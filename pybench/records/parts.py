@@ -202,10 +202,10 @@ def merge(parts: Sequence[Placed], *, shared_keys: bool = False) -> TrialPart:
 
 
 def with_tuples(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """`spec`, a trial's specification that was plain data, with the points of distributions as tuples again."""
+    """`spec`, a trial's specification that was plain data, with its lists of pairs as tuples again."""
     return {
-        name: [tuple(point) for point in value]
-        if name == "points"
+        name: [tuple(pair) for pair in value]
+        if name in ("points", "fault_periods")
         else with_tuples(value)
         if isinstance(value, Mapping)
         else [with_tuples(one) if isinstance(one, Mapping) else one for one in value]

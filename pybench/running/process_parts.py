@@ -13,15 +13,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pybench import _core
+from pybench.records.merged_faults import merged_periods
 from pybench.records.parts import OF_CLIENTS, STEP_NS, Columns, Histogram, Placed, TrialPart, merge
 
 if TYPE_CHECKING:
-    from pybench.core_results import BuriedThread, FaultOutcome, PeriodFigures
+    from pybench.core_results import BuriedThread, FaultOutcome
     from pybench.core_specs import TrialSpec
     from pybench.running.worker_process import WorkerProcess
 
@@ -95,23 +96,31 @@ def _of_killed(
         "window_ns": max(0, min(died_ns, window[1]) - window[0]),
         "longest_stall_ns": 0,
         "longest_wait_ns": 0,
+        # Calls of each thread had no reply yet, so that keys may be left.
+        "unsettled": threads,
     }
     clients: Columns = {name: np.zeros(len(grants), dtype=np.uint64) for name in OF_CLIENTS}
-    periods = _periods(buried)
+    periods = merged_periods([thread["periods"] for thread in buried])
     return replace(
         drained,
         totals={**drained.totals, **counted},
         timeline=_timeline(buried),
         clients={**clients, "grants": grants},
         periods=periods,
-        faults=_NOTHING if periods else None,
+        faults=_faults(spec) if periods else None,
     )
 
 
-_NOTHING = cast(
-    "FaultOutcome",
-    {"spans": [], "crashes": 0, "orphans": 0, "dropped_renewals": 0, "time_to_free_ns": [], "time_to_know_ns": []},
-)
+def _faults(spec: TrialSpec) -> FaultOutcome:
+    """A killed process cannot tell what its faults did."""
+    return {
+        "spans": [(None, None) for _ in spec.get("faults", ())],
+        "crashes": 0,
+        "orphans": 0,
+        "dropped_renewals": 0,
+        "time_to_free_ns": [],
+        "time_to_know_ns": [],
+    }
 
 
 def _timeline(buried: Sequence[BuriedThread]) -> Columns:
@@ -121,23 +130,3 @@ def _timeline(buried: Sequence[BuriedThread]) -> Columns:
         grants[: len(thread["steps"])] += thread["steps"]
     starts: Columns = {"start_ns": np.arange(count, dtype=np.uint64) * np.uint64(STEP_NS), "grants": grants}
     return {**starts, **{name: np.zeros(count, dtype=np.uint64) for name in _OF_STEPS}}
-
-
-def _periods(buried: Sequence[BuriedThread]) -> list[PeriodFigures]:
-    sums = [sum(counts) for counts in zip(*(thread["periods"] for thread in buried), strict=True)]
-    return [
-        cast(
-            "PeriodFigures",
-            {
-                "period": period,
-                "length_ns": 0,
-                "grants": grants,
-                "errors": 0,
-                "phase": "response",
-                "outcome": "granted",
-                "count": 0,
-                "hdr": b"",
-            },
-        )
-        for period, grants in zip(("before", "during", "after"), sums, strict=False)
-    ]

@@ -22,9 +22,9 @@ use crate::clients::trial_params::Thread;
 use crate::control::Control;
 use crate::faults;
 use crate::recorder::judge::WindowedChecker;
-use crate::recorder::periods::Periods;
+use crate::recorder::periods::{PeriodFigures, Periods};
 use crate::rules::rules;
-use crate::spec::TrialSpec;
+use crate::spec::{Pace, TrialSpec};
 
 /// How much of a file is read at a time.
 const PIECE: usize = 1 << 18;
@@ -49,8 +49,9 @@ pub struct Buried {
     pub grants: Vec<u64>,
     /// Grants in each step of 100 ms, up to the last with a grant.
     pub steps: Vec<u64>,
-    /// Grants before, during and after the faults; empty without faults.
-    pub periods: Vec<u64>,
+    /// Before, during and after the faults; empty without faults. In an open loop without response times: no event shows
+    /// when an arrival was due.
+    pub periods: Vec<PeriodFigures>,
     /// The sum of the planned holds, as far as they lie in the window and before the death.
     pub nominal_hold: Nanos,
 }
@@ -104,6 +105,7 @@ pub fn bury(
         keys: spec.keys_per_grant,
         window: (start, end),
         died,
+        asked: (spec.pace == Pace::Closed).then(|| vec![Nanos::ZERO; count as usize]),
         periods: Periods::of(&periods).map(|periods| *periods),
         buried: Buried {
             grants: vec![0; count as usize],
@@ -143,19 +145,28 @@ struct Counting {
     keys: u32,
     window: (Nanos, Nanos),
     died: Nanos,
+    /// When each client began to wait, in a closed loop.
+    asked: Option<Vec<Nanos>>,
     periods: Option<Periods>,
     buried: Buried,
 }
 
 impl Counting {
     fn take(&mut self, record: Record) {
-        let Event::Granted { client, hold, .. } = record.event else {
-            return;
-        };
+        let client = record.event.client();
         // Each key of a set is a client of the checker.
         if client % self.keys != 0 {
             return;
         }
+        let client = (client / self.keys - self.first) as usize;
+        let hold = match (record.event, &mut self.asked) {
+            (Event::Waiting { .. }, Some(asked)) => {
+                asked[client] = record.at;
+                return;
+            }
+            (Event::Granted { hold, .. }, _) => hold,
+            _ => return,
+        };
         let (start, end) = self.window;
         let over = record.at.after(hold).min(end).min(self.died);
         self.buried.nominal_hold.0 += over.since(record.at.max(start)).0;
@@ -163,23 +174,23 @@ impl Counting {
             return;
         }
         let open = record.at.since(start);
-        self.buried.grants[(client / self.keys - self.first) as usize] += 1;
+        self.buried.grants[client] += 1;
         let step = (open.0 / STEP.0) as usize;
         if self.buried.steps.len() <= step {
             self.buried.steps.resize(step + 1, 0);
         }
         self.buried.steps[step] += 1;
         if let Some(periods) = &mut self.periods {
-            periods.granted(open, None);
+            let asked = self.asked.as_ref().map(|asked| asked[client]);
+            periods.granted(open, asked.filter(|&at| at >= start).map(|at| record.at.since(at)));
         }
     }
 
     fn finish(mut self) -> Buried {
         let (start, end) = self.window;
-        let figures = self
-            .periods
-            .map(|periods| periods.finish(end.since(start), Vec::new()).periods);
-        self.buried.periods = figures.iter().flatten().map(|period| period.grants).collect();
+        let periods = self.periods.take();
+        let figures = periods.map(|periods| periods.finish(end.since(start), Vec::new()));
+        self.buried.periods = figures.map_or_else(Vec::new, |figures| figures.periods);
         self.buried
     }
 }

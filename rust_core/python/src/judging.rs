@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wire::KeyNames;
 
+use crate::faults::periods;
 use crate::result::{Context, HistogramRow, report_totals, violations};
 use crate::spec::trial_spec;
 use crate::trial::to_python;
@@ -62,7 +63,7 @@ pub(crate) fn bury<'py>(
     let dict = PyDict::new(py);
     dict.set_item("grants", buried.grants.into_pyarray(py))?;
     dict.set_item("steps", buried.steps.into_pyarray(py))?;
-    dict.set_item("periods", buried.periods)?;
+    dict.set_item("periods", periods(py, &buried.periods)?)?;
     dict.set_item("nominal_hold_ns", buried.nominal_hold.0)?;
     Ok(dict)
 }

@@ -155,7 +155,7 @@ impl TrialResult {
                 ],
             )?,
             nodes: nodes(py, &measured.nodes)?.unbind(),
-            periods: faults::periods(py, &measured.faults)?.unbind(),
+            periods: faults::periods(py, &measured.faults.periods)?.unbind(),
             faults: faults::outcome(py, &measured.faults, &measured.report)?.map(Bound::unbind),
         })
     }

@@ -51,7 +51,9 @@ impl Recorded {
         let folder = std::env::temp_dir().join(format!("pybench-judging-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
-        let files: Vec<_> = (0..processes.len()).map(|index| folder.join(index.to_string())).collect();
+        let files: Vec<_> = (0..processes.len())
+            .map(|index| folder.join(index.to_string()))
+            .collect();
         for (index, events) in processes.iter().enumerate() {
             let spec = TrialSpec {
                 process: Some(Process {
@@ -122,7 +124,12 @@ fn the_belief_of_a_killed_holder_ends_with_its_process() {
 #[test]
 fn what_a_process_recorded_after_the_kill_was_noted_still_happened() {
     // Its release may have left, so the next grant is no fault; and it leaves nothing behind.
-    let first = [(1_010, waits(A)), (1_020, granted(A, 9_000)), (1_060, released(A)), (1_061, waits(A))];
+    let first = [
+        (1_010, waits(A)),
+        (1_020, granted(A, 9_000)),
+        (1_060, released(A)),
+        (1_061, waits(A)),
+    ];
     let second = [(1_015, waits(B)), (1_062, granted(B, 9_000)), (1_090, released(B))];
     let recorded = Recorded::of("later", &[&first, &second]);
     recorded.kill(1_055);
@@ -145,7 +152,10 @@ fn a_stopped_holder_that_goes_on_has_outlived_its_lease() {
     let second = [(1_015, waits(B)), (1_120, granted(B, 9_000)), (1_160, released(B))];
     let report = Recorded::of("stopped", &[&first, &second]).report();
     let counts = report.counts;
-    assert_eq!((counts.lease_overruns, counts.outlived, counts.double_grants), (1, 1, 0));
+    assert_eq!(
+        (counts.lease_overruns, counts.outlived, counts.double_grants),
+        (1, 1, 0)
+    );
     assert_eq!(report.violations[0].overlap, ms(40));
 }
 
@@ -162,7 +172,10 @@ fn a_stopped_holder_that_is_killed_overlaps_nobody_after_its_death() {
     let recorded = Recorded::of("stopped-killed-late", &[&first, &second]);
     recorded.kill(1_130);
     let report = recorded.report();
-    assert_eq!((report.counts.lease_overruns, report.violations[0].overlap), (1, ms(10)));
+    assert_eq!(
+        (report.counts.lease_overruns, report.violations[0].overlap),
+        (1, ms(10))
+    );
 }
 
 #[test]
@@ -179,10 +192,23 @@ fn the_grants_of_a_killed_process_follow_from_its_events() {
     ];
     let second = [(1_015, waits(B)), (1_400, granted(B, 9_000)), (1_440, released(B))];
     let recorded = Recorded::of("figures", &[&first, &second]);
-    let buried = recorded.kill(1_350);
+    let spec = TrialSpec {
+        fault_periods: vec![(ms(300), ms(400))],
+        ..two_processes()
+    };
+    let buried = bury(&spec, (0, 2), &recorded.files[0], ms(1_350), WINDOW).expect("the file can be written");
+    let periods: Vec<_> = buried
+        .periods
+        .iter()
+        .map(|one| (one.grants, one.response.max() / MS))
+        .collect();
+    assert_eq!(periods, [(1, 89), (1, 169), (0, 0)]);
     assert_eq!((buried.grants, buried.steps), (vec![2], vec![0, 1, 0, 1]));
-    assert_eq!(buried.nominal_hold, ms(30 + 40 + 20), "within the window, and before its death");
-    assert!(buried.periods.is_empty());
+    assert_eq!(
+        buried.nominal_hold,
+        ms(30 + 40 + 20),
+        "within the window, and before its death"
+    );
     assert_eq!(recorded.report().figures.grants, 3);
 }
 
