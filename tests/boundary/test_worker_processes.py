@@ -79,7 +79,7 @@ def holder_of(trial: ProcessTrial) -> int:
 def held(**fields: object) -> dict[str, Any]:
     """Two clients, each in a process of its own, of which one holds the key for most of its lease."""
     usual = {"concurrency": 2, "connections": {"kind": "per-client"}, "ttl_ms": LEASE_MS, "warmup_ns": 0}
-    return {**usual, "hold": fixed(LEASE_MS * 0.9), "duration_ns": 3_000 * MS, **fields}
+    return {**usual, "hold": fixed(LEASE_MS * 0.9), "duration_ns": 2_500 * MS, **fields}
 
 
 def require_consistent(part: TrialPart) -> None:
@@ -91,17 +91,18 @@ def require_consistent(part: TrialPart) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_lock_that_excludes_clients_of_other_processes_is_safe(make_trial, make_spec, threads: int):
-    part = make_trial(threads=threads, hold=fixed(1)).run()
+    # Pauses let clients of both processes have the key: one that asks again at once often wins.
+    load: dict[str, object] = {"threads": threads, "hold": fixed(1), "think": fixed(8)}
+    part = make_trial(**load).run()
     require_consistent(part)
     totals = part.totals
     assert totals["contended_grants"] > 0
     assert totals["double_grants"] + totals["lease_overruns"] == 0
-    assert (part.clients["grants"] >= 0).all()
     assert len(part.clients["grants"]) == 8
     assert part.clients["grants"][:4].sum() > 0
     assert part.clients["grants"][4:].sum() > 0
     assert totals["window_ns"] == 300 * MS
-    alone = _core.Trial(make_spec(duration_ns=300 * MS, threads=threads, hold=fixed(1))).run()
+    alone = _core.Trial(make_spec(duration_ns=300 * MS, **load)).run()
     assert part.totals.keys() == alone.totals.keys()
     assert {(row.phase, row.outcome) for row in alone.histograms if row.phase == "handoff"} == {
         (row.phase, row.outcome) for row in part.histograms if row.phase == "handoff"
@@ -202,6 +203,7 @@ def test_a_process_that_is_killed_while_it_is_stopped_overlaps_nobody_later(make
         worker.kill()
         other = trial.worker(1 - worker.index)
         wait_until(lambda: other.progress.get("grants"), "the key is granted to the other process")
+        trial.stop()
         part = running.result()
     require_consistent(part)
     assert part.totals["double_grants"] + part.totals["lease_overruns"] == 0
@@ -312,8 +314,7 @@ def test_a_password_is_in_no_argument_and_no_environment_of_a_process(make_trial
         for worker in workers():
             with contextlib.suppress(psutil.Error):
                 seen += [*worker.cmdline(), *worker.environ().values()]
-        with pytest.raises(_core.ConnectError):
-            running.result()
+        assert running.result().totals["grants"] > 0
     assert seen
     assert not any(secret in text for text in seen)
 
