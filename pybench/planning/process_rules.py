@@ -31,7 +31,7 @@ def process_warnings(cells: Sequence[Cell], cores: int | None) -> list[str]:
         return []
     load = f"{plural(most.processes, 'process', 'processes')} with {plural(most.threads, 'thread')} each"
     return [
-        f"{load} share {plural(cores, 'core')}: they wait for each other, which makes latencies too long, while verdicts "
+        f"{load} share {plural(cores, 'core')}: they wait for each other, which makes latencies too long, and verdicts "
         "stay true; use fewer processes or threads, or a machine with more cores"
     ]
 

@@ -76,7 +76,7 @@ def judged_together(
 
 def _without_stall(part: TrialPart) -> TrialPart:
     """A part whose loop stood still because its process was stopped on purpose."""
-    return replace(part, totals={**part.totals, "longest_stall_ns": 0})
+    return replace(part, totals={name: count for name, count in part.totals.items() if name != "longest_stall_ns"})
 
 
 def _of_killed(
@@ -94,8 +94,6 @@ def _of_killed(
         "nominal_hold_ns": sum(thread["nominal_hold_ns"] for thread in buried),
         "window_start_ns": window[0],
         "window_ns": max(0, min(died_ns, window[1]) - window[0]),
-        "longest_stall_ns": 0,
-        "longest_wait_ns": 0,
         # Calls of each thread had no reply yet, so that keys may be left.
         "unsettled": threads,
     }

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pybench.matrix.cells import Cell
 
 LEASE_MS = 600
-PAUSED_MS = 900
 
 
 @pytest.fixture
@@ -192,7 +191,7 @@ def test_a_stopped_process_outlives_its_lease_which_is_no_fault_of_the_lock(make
     assert part.totals["double_grants"] + part.totals["double_grants_after_overrun"] == 0
     assert part.totals["lease_overruns"] == 1
     assert part.totals["outlived"] == 1
-    assert part.totals["longest_stall_ns"] < PAUSED_MS * MS, "it stood still on purpose"
+    assert part.totals["longest_stall_ns"] < LEASE_MS * MS, "one of them stood still on purpose"
 
 
 def test_a_process_that_is_killed_while_it_is_stopped_overlaps_nobody_later(make_trial):
