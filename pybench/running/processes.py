@@ -11,15 +11,16 @@ passwords in them, go over pipes. Recordings have no name in any folder, unless 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 from pybench import _core
-from pybench.errors import PybenchError
+from pybench.errors import PybenchError, RecordError
 from pybench.running.process_parts import judged_together
 from pybench.running.watch import Progress
 from pybench.running.worker_process import WorkerProcess
@@ -64,9 +65,21 @@ class ProcessTrial:
     def run(self) -> TrialPart:
         """Run it to its end. An interrupt ends it early, keeps what was counted in `result`, and is raised again.
 
-        Raises ConnectError as `_core.Trial.run` does, OSError where the events cannot be recorded, and PybenchError
-        where a process fails or ends by itself.
+        Raises ConnectError as `_core.Trial.run` does, RecordError where the events cannot be recorded (OSError in the
+        files that were given), and PybenchError where a process fails or ends by itself.
         """
+        try:
+            return self._run()
+        except OSError as error:
+            if self._given["recording"]["files"]:
+                raise
+            raise RecordError(
+                f"the events of the trial cannot be recorded in {gettempdir()}: "
+                f"{os.strerror(error.errno) if error.errno else error}",
+                hint="free some space there, or set TMPDIR; the trials saved so far are intact",
+            ) from error
+
+    def _run(self) -> TrialPart:
         with ExitStack() as stack:
             files = self._start(stack)
             try:
@@ -158,7 +171,12 @@ class ProcessTrial:
                     "recording": {**recording, "files": files[own]},
                 },
             )
-            worker = WorkerProcess(index, spec, unnamed[own], self._secrets, self._told.set)
+            try:
+                worker = WorkerProcess(index, spec, unnamed[own], self._secrets, self._told.set)
+            except OSError as error:
+                raise PybenchError(
+                    f"worker process {index} of the trial cannot be started: {error.strerror}", hint="pybench doctor"
+                ) from error
             self._workers.append(stack.enter_context(worker))
         return files
 

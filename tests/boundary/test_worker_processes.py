@@ -23,7 +23,7 @@ import psutil
 import pytest
 
 from pybench import _core
-from pybench.errors import PybenchError
+from pybench.errors import PybenchError, RecordError
 from pybench.planning.trial_spec import recording_spec
 from pybench.records.parts import TrialPart
 from pybench.running.processes import ProcessTrial
@@ -295,7 +295,7 @@ def test_a_recording_that_cannot_grow_is_an_error_and_ends_all(make_trial):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(RecordError, match=r"cannot be recorded in .*: File too large"):
             make_trial().run()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
