@@ -148,6 +148,9 @@ class BuriedThread(TypedDict):
 
     grants: NDArray[np.uint64]
     """Of each of its clients."""
+    wait_sum_ns: NDArray[np.uint64]
+    """From the first attempt to these grants."""
+    wait_max_ns: NDArray[np.uint64]
     steps: NDArray[np.uint64]
     """Grants in each step of 100 ms, up to the last with a grant."""
     periods: list[PeriodFigures]

@@ -5,7 +5,8 @@ what the processes counted. A killed process counted nothing at its end: its gra
 latencies and counters are those that it handed over just before it was killed.
 
 Promises: no grant is lost or counted twice. What is missing of a killed process is its time line of latencies and
-commands, its clients' waits, and what it counted in the few milliseconds after it had handed over.
+commands, its clients' attempts and the quantiles of their waits, and what else it counted in the few milliseconds after
+it had handed over.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def judged_together(
     return replace(
         whole,
         totals=totals,
+        timeline=_with_offered(whole.timeline, parts),
         histograms=histograms,
         stopped=stopped,
         violations=judged["violations"],
@@ -72,6 +74,13 @@ def judged_together(
         faults=faults,
         recorded={"files": list(files), "window": times, "ended_ns": ended_ns},
     )
+
+
+def _with_offered(timeline: Columns, parts: Sequence[TrialPart]) -> Columns:
+    """`timeline` with the load that stages offered to all processes together, which each process knows."""
+    offered = [part.timeline["offered"] for part in parts if "offered" in part.timeline]
+    whole = [steps for steps in offered if len(steps) == len(timeline["start_ns"])]
+    return {**timeline, "offered": whole[0]} if whole else timeline
 
 
 def _without_stall(part: TrialPart) -> TrialPart:
@@ -87,23 +96,24 @@ def _of_killed(
     threads, died_ns = spec["threads"], worker.died_ns
     own = range(worker.index * threads, (worker.index + 1) * threads)
     buried = [_core.bury(spec, (one, threads * processes), files[one], died_ns, window) for one in own]
-    grants = np.concatenate([thread["grants"] for thread in buried])
+    clients = _clients(buried)
+    grants = clients["grants"]
     drained = worker.drained or TrialPart({}, [])
     counted = {
         "grants": int(grants.sum()),
         "nominal_hold_ns": sum(thread["nominal_hold_ns"] for thread in buried),
+        "longest_wait_ns": int(clients["wait_max_ns"].max()),
         "window_start_ns": window[0],
         "window_ns": max(0, min(died_ns, window[1]) - window[0]),
         # Calls of each thread had no reply yet, so that keys may be left.
         "unsettled": threads,
     }
-    clients: Columns = {name: np.zeros(len(grants), dtype=np.uint64) for name in OF_CLIENTS}
     periods = merged_periods([thread["periods"] for thread in buried])
     return replace(
         drained,
         totals={**drained.totals, **counted},
         timeline=_timeline(buried),
-        clients={**clients, "grants": grants},
+        clients=clients,
         periods=periods,
         faults=_faults(spec) if periods else None,
     )
@@ -119,6 +129,15 @@ def _faults(spec: TrialSpec) -> FaultOutcome:
         "time_to_free_ns": [],
         "time_to_know_ns": [],
     }
+
+
+def _clients(buried: Sequence[BuriedThread]) -> Columns:
+    columns: Columns = {
+        "grants": np.concatenate([thread["grants"] for thread in buried]),
+        "wait_sum_ns": np.concatenate([thread["wait_sum_ns"] for thread in buried]),
+        "wait_max_ns": np.concatenate([thread["wait_max_ns"] for thread in buried]),
+    }
+    return {name: columns.get(name, np.zeros_like(columns["grants"])) for name in OF_CLIENTS}
 
 
 def _timeline(buried: Sequence[BuriedThread]) -> Columns:

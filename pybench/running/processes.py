@@ -20,7 +20,8 @@ from tempfile import TemporaryFile, gettempdir
 from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 from pybench import _core
-from pybench.errors import PybenchError, RecordError
+from pybench.errors import PybenchError, RecordError, ServerError
+from pybench.records.fault_rows import NEVER
 from pybench.running.process_parts import judged_together
 from pybench.running.watch import Progress
 from pybench.running.worker_process import WorkerProcess
@@ -175,7 +176,8 @@ class ProcessTrial:
                 worker = WorkerProcess(index, spec, unnamed[own], self._secrets, self._told.set)
             except OSError as error:
                 raise PybenchError(
-                    f"worker process {index} of the trial cannot be started: {error.strerror}", hint="pybench doctor"
+                    f"worker process {index} of the trial cannot be started: {error.strerror}",
+                    hint="run pybench doctor",
                 ) from error
             self._workers.append(stack.enter_context(worker))
         return files
@@ -214,7 +216,7 @@ class KilledProcess(harm.Harm):
 
     def begin(self) -> None:
         """See `Harm`."""
-        self._trial.worker(self._index).kill()
+        _require(self._trial.worker(self._index).kill())
 
 
 class PausedProcess(KilledProcess):
@@ -222,11 +224,16 @@ class PausedProcess(KilledProcess):
 
     def begin(self) -> None:
         """See `Harm`."""
-        self._trial.worker(self._index).pause()
+        _require(self._trial.worker(self._index).pause())
 
     def end(self) -> None:
         """See `Harm`."""
         self._trial.worker(self._index).resume()
+
+
+def _require(carried_out: bool) -> None:  # noqa: FBT001 - what a worker answered
+    if not carried_out:
+        raise ServerError(NEVER)
 
 
 def _unnamed() -> IO[bytes]:

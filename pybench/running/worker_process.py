@@ -50,7 +50,8 @@ class WorkerProcess:
         self.died_ns: int | None = None
         """When it was about to be killed on purpose."""
         self.was_stopped = False
-        self._is_stopped = False
+        self._is_stopped = self._is_ending = False
+        self._signalling = threading.Lock()
         self._error: dict[str, Any] | None = None
         self._secrets, self._told = secrets, told
         self._handed_over = threading.Event()
@@ -81,27 +82,38 @@ class WorkerProcess:
 
     def stop(self) -> None:
         """End its share of the trial early."""
+        with self._signalling:
+            self._is_ending = True
         self.resume()
         self._child.stop()
 
-    def kill(self) -> None:
-        """Kill it at once, with all that its clients hold (SIGKILL)."""
+    def kill(self) -> bool:
+        """Kill it, with all that its clients hold (SIGKILL); false where its share is about to end by itself."""
         if not self._is_stopped:
             self._hand_over()
-        self.died_ns = time.monotonic_ns()
-        self._child.signal(signal.SIGKILL)
+        with self._signalling:
+            if self._is_ending or self.is_over:
+                return False
+            self.died_ns = time.monotonic_ns()
+            self._child.signal(signal.SIGKILL)
+        return True
 
-    def pause(self) -> None:
-        """Stop it, in the middle of whatever it does (SIGSTOP)."""
+    def pause(self) -> bool:
+        """Stop it, in the middle of whatever it does (SIGSTOP); false as in `kill`."""
         self._hand_over()
-        self.was_stopped = self._is_stopped = True
-        self._child.signal(signal.SIGSTOP)
+        with self._signalling:
+            if self._is_ending or self.is_over:
+                return False
+            self.was_stopped = self._is_stopped = True
+            self._child.signal(signal.SIGSTOP)
+        return True
 
     def resume(self) -> None:
         """Let a stopped process go on (SIGCONT)."""
-        if self._is_stopped:
-            self._child.signal(signal.SIGCONT)
-            self._is_stopped = False
+        with self._signalling:
+            if self._is_stopped:
+                self._child.signal(signal.SIGCONT)
+                self._is_stopped = False
 
     def check(self) -> None:
         """Raise the error of its trial, or a PybenchError where it has ended by itself."""
@@ -120,7 +132,7 @@ class WorkerProcess:
                 raise connect_error(text, error["refusal"])
             case "os":
                 raise OSError(error["errno"], text)
-        raise PybenchError(f"worker process {self.index} of the trial failed: {text}", hint="pybench doctor")
+        raise PybenchError(f"worker process {self.index} of the trial failed: {text}", hint="run pybench doctor")
 
     @property
     def recorded(self) -> Recorded | None:

@@ -119,6 +119,15 @@ def test_no_lock_is_caught_over_the_borders_of_processes(make_trial):
     assert {(True, False), (False, True)} & pairs, "clients 0 to 3 are in one process, 4 to 7 in the other"
 
 
+def test_stages_change_the_load_of_all_processes_together(make_trial):
+    stages = [{"from": 0.0, "to": 8.0, "length_ns": 200 * MS}, {"from": 8.0, "to": 8.0, "length_ns": 200 * MS}]
+    part = make_trial(stages=stages, duration_ns=400 * MS, hold=fixed(1), keys=100).run()
+    require_consistent(part)
+    assert part.timeline["offered"].tolist() == pytest.approx([2, 6, 8, 8])
+    first, last = part.timeline["grants"][0], part.timeline["grants"][3]
+    assert 0 < first < last
+
+
 def test_a_single_worker_process_is_judged_too(make_trial):
     part = make_trial(1, strategy="none", hold=fixed(1)).run()
     require_consistent(part)

@@ -41,7 +41,11 @@ def test_a_run_records_what_a_killed_process_left_and_its_history_has_the_same_v
     assert outcome.run.faults["name"].tolist() == ["pause process[1]", "kill process[0]"]
     assert outcome.run.faults["error"].isna().all()
     assert len(outcome.run.clients) == 8
-    assert outcome.run.clients["grants"].sum() == row["grants"]
+    clients = outcome.run.clients
+    assert clients["grants"].sum() == row["grants"]
+    assert (clients["grants"] > 0).all(), "also those that were killed later"
+    assert clients["attempts"].isna().tolist() == [True] * 4 + [False] * 4
+    assert (clients["wait_mean_us"] > 0).all()
     assert outcome.run.timeline["grants"].sum() == row["grants"]
     assert outcome.exit is Exit.OK
     [judged] = judging.judge_paths([tmp_path / "run"])

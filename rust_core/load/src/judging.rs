@@ -47,6 +47,9 @@ pub struct JudgedTogether {
 pub struct Buried {
     /// Of each of its clients.
     pub grants: Vec<u64>,
+    /// The sum of the waits that ended with these grants, and the longest of them, from the first attempt on.
+    pub wait_sum_ns: Vec<u64>,
+    pub wait_max_ns: Vec<u64>,
     /// Grants in each step of 100 ms, up to the last with a grant.
     pub steps: Vec<u64>,
     /// Before, during and after the faults; empty without faults. In an open loop without response times: no event shows
@@ -105,10 +108,13 @@ pub fn bury(
         keys: spec.keys_per_grant,
         window: (start, end),
         died,
-        asked: (spec.pace == Pace::Closed).then(|| vec![Nanos::ZERO; count as usize]),
+        asked: vec![Nanos::ZERO; count as usize],
+        is_closed: spec.pace == Pace::Closed,
         periods: Periods::of(&periods).map(|periods| *periods),
         buried: Buried {
             grants: vec![0; count as usize],
+            wait_sum_ns: vec![0; count as usize],
+            wait_max_ns: vec![0; count as usize],
             steps: Vec::new(),
             periods: Vec::new(),
             nominal_hold: Nanos::ZERO,
@@ -145,8 +151,9 @@ struct Counting {
     keys: u32,
     window: (Nanos, Nanos),
     died: Nanos,
-    /// When each client began to wait, in a closed loop.
-    asked: Option<Vec<Nanos>>,
+    /// When each client began to wait: its first attempt, which in a closed loop is when it was due.
+    asked: Vec<Nanos>,
+    is_closed: bool,
     periods: Option<Periods>,
     buried: Buried,
 }
@@ -159,12 +166,12 @@ impl Counting {
             return;
         }
         let client = (client / self.keys - self.first) as usize;
-        let hold = match (record.event, &mut self.asked) {
-            (Event::Waiting { .. }, Some(asked)) => {
-                asked[client] = record.at;
+        let hold = match record.event {
+            Event::Waiting { .. } => {
+                self.asked[client] = record.at;
                 return;
             }
-            (Event::Granted { hold, .. }, _) => hold,
+            Event::Granted { hold, .. } => hold,
             _ => return,
         };
         let (start, end) = self.window;
@@ -174,15 +181,18 @@ impl Counting {
             return;
         }
         let open = record.at.since(start);
+        let waited = record.at.since(self.asked[client]);
         self.buried.grants[client] += 1;
+        self.buried.wait_sum_ns[client] += waited.0;
+        self.buried.wait_max_ns[client] = self.buried.wait_max_ns[client].max(waited.0);
         let step = (open.0 / STEP.0) as usize;
         if self.buried.steps.len() <= step {
             self.buried.steps.resize(step + 1, 0);
         }
         self.buried.steps[step] += 1;
         if let Some(periods) = &mut self.periods {
-            let asked = self.asked.as_ref().map(|asked| asked[client]);
-            periods.granted(open, asked.filter(|&at| at >= start).map(|at| record.at.since(at)));
+            let was_due = self.is_closed && self.asked[client] >= start;
+            periods.granted(open, was_due.then_some(waited));
         }
     }
 

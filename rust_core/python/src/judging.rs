@@ -62,6 +62,8 @@ pub(crate) fn bury<'py>(
         .map_err(|error| to_python(py, &error))?;
     let dict = PyDict::new(py);
     dict.set_item("grants", buried.grants.into_pyarray(py))?;
+    dict.set_item("wait_sum_ns", buried.wait_sum_ns.into_pyarray(py))?;
+    dict.set_item("wait_max_ns", buried.wait_max_ns.into_pyarray(py))?;
     dict.set_item("steps", buried.steps.into_pyarray(py))?;
     dict.set_item("periods", periods(py, &buried.periods)?)?;
     dict.set_item("nominal_hold_ns", buried.nominal_hold.0)?;

@@ -203,6 +203,8 @@ fn the_grants_of_a_killed_process_follow_from_its_events() {
         .map(|one| (one.grants, one.response.max() / MS))
         .collect();
     assert_eq!(periods, [(1, 89), (1, 169), (0, 0)]);
+    let sum_and_max = (buried.wait_sum_ns[0] / MS, buried.wait_max_ns[0] / MS);
+    assert_eq!(sum_and_max, (89 + 169, 169), "of the waits that ended in the window");
     assert_eq!((buried.grants, buried.steps), (vec![2], vec![0, 1, 0, 1]));
     assert_eq!(
         buried.nominal_hold,
