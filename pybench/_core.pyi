@@ -5,19 +5,23 @@ The typed dictionaries exist for the type checker only: import them under `TYPE_
 """
 
 from asyncio import Future
-from typing import Literal, Self, TypedDict, final, type_check_only
+from typing import Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pybench.core_results import (
+    BuriedThread,
     ErrorReply,
     FaultOutcome,
     FoundWorld,
     FuzzTally,
     JudgedHistory,
+    JudgedRecordings,
     NodeVotes,
     PeriodFigures,
+    Recorded,
+    Violation,
     WorldReplay,
 )
 from pybench.core_specs import FuzzSpec, LockClientSpec, PartSpec, RetrySpec, TrialSpec
@@ -38,7 +42,9 @@ __all__ = [
     "Trial",
     "TrialResult",
     "build_profile",
+    "bury",
     "histogram_buckets",
+    "judge_recordings",
     "judge_rows",
     "lock_answers",
     "lock_rows",
@@ -52,53 +58,6 @@ lock_answers: tuple[str, ...]
 """The meanings of the numbers with which requests for a lock are answered."""
 lock_rows: int
 """Rows of the table of locks whose names a program gives."""
-
-@type_check_only
-class Recorded(TypedDict):
-    """The files that a trial recorded, and the times for `RecordedLines`."""
-
-    files: list[str]
-    window: tuple[int | None, int | None]
-    ended_ns: int
-
-@type_check_only
-class Violation(TypedDict):
-    """Two grants of one key that should not have overlapped, or not have come in this order.
-
-    Or one client that was denied what it should have got: then the fields of the second are None, and `overlap_ns` is
-    how long a key stalled or a client starved until `at_ns`. The second of an inversion may still wait: then it has
-    only a client. Times count from the start of the trial. With a stale fence the first is the earlier grant with the
-    highest fence; with an inversion the first came later and was granted first.
-    """
-
-    kind: Literal[
-        "double-grant",
-        "double-grant-after-overrun",
-        "session-lost",
-        "lease-overrun",
-        "stale-fence",
-        "fifo-inversion",
-        "stalled-key",
-        "starved-client",
-        "denied-release",
-    ]
-    key: str
-    at_ns: int
-    overlap_ns: int
-    """How long both worked at the same time; up to the end of the trial if neither had ended."""
-    first_client: int
-    first_granted_ns: int | None
-    """None for a client that waits."""
-    first_until_ns: int | None
-    """The end of the lease; None for a lock without one. For a lost session: when its holder noticed the loss."""
-    first_fence: int | None
-    first_ended_ns: int | None
-    """When its release was sent; None if it had not been sent when the trial ended."""
-    second_client: int | None
-    second_granted_ns: int | None
-    second_until_ns: int | None
-    second_fence: int | None
-    second_ended_ns: int | None
 
 @final
 class HistogramRow:
@@ -146,7 +105,7 @@ class TrialResult:
 
 @final
 class Progress:
-    phase: Literal["connecting", "warmup", "measuring", "draining", "done"]
+    phase: Literal["connecting", "ready", "warmup", "measuring", "draining", "done"]
     elapsed_ns: int
     """The time since the phase began."""
     grants: int
@@ -247,6 +206,9 @@ class Trial:
         For a lock that is judged by belief, the last kind is "no fault". Contacts no server; may be called at any time.
         """
 
+    def begin_at(self, at_ns: int) -> None:
+        """Let a trial that is one `process` of several begin at this time. It waits for that in the phase `ready`."""
+
     def stop(self) -> None:
         """End the trial early, from any thread. Returns at once; the result has what was measured until then."""
 
@@ -256,6 +218,19 @@ class Trial:
     @property
     def result(self) -> TrialResult | None:
         """The result; None before the end of the trial, or if it failed. Raises ConnectError as `wait` does."""
+
+def judge_recordings(spec: TrialSpec, files: list[str], window: tuple[int, int], ended_ns: int) -> JudgedRecordings:
+    """Judge what the threads of all processes of a trial have recorded, detached. Raises OSError.
+
+    `spec` is that of the whole trial, which ended at `ended_ns`.
+    """
+
+def bury(spec: TrialSpec, thread: tuple[int, int], file: str, died_ns: int, window: tuple[int, int]) -> BuriedThread:
+    """Append the deaths of its clients to the recording of a thread whose process was killed, detached. Raises OSError.
+
+    `thread` is its number among those of all processes, and how many these are. Its clients died at `died_ns`, or with
+    its last event if that is later.
+    """
 
 class FormatError(ValueError):
     """Bytes that break the format of a history. Its arguments are the file, the line from 1, and what is wrong."""

@@ -322,10 +322,10 @@ _FAULTS = (
         for part in ("p50", "p99")
         for period, when in _PERIODS.items()
     ),
-    _count("orphans", "locks that crashed clients held; n/a without crashes"),
+    _count("orphans", "locks that clients held which crashed or were killed; n/a without such a fault"),
     _figure(
         "time_to_free_ms",
-        "longest time from the crash of a holder to the next grant of its key; n/a without one",
+        "longest time from the crash or the death of a holder to the next grant of its key; n/a without one",
         "ms",
         over=Over.MOST,
     ),

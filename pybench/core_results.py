@@ -1,7 +1,7 @@
 """What the core returns as dictionaries, besides those in `_core.pyi`.
 
-Error replies, the votes of a server, what faults did, a judged history, and worlds on virtual time. For the type
-checker; at run time they are dictionaries.
+Violations, error replies, the votes of a server, what faults did, judged histories, and worlds on virtual time. For the
+type checker; at run time they are dictionaries.
 """
 
 from __future__ import annotations
@@ -9,7 +9,49 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from pybench._core import Violation
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pybench._core import HistogramRow
+
+
+class Violation(TypedDict):
+    """Two grants of one key that should not have overlapped, or not have come in this order.
+
+    Or one client that was denied what it should have got: then the fields of the second are None, and `overlap_ns` is
+    how long a key stalled or a client starved until `at_ns`. The second of an inversion may still wait: then it has
+    only a client. Times count from the start of the trial. With a stale fence the first is the earlier grant with the
+    highest fence; with an inversion the first came later and was granted first.
+    """
+
+    kind: Literal[
+        "double-grant",
+        "double-grant-after-overrun",
+        "session-lost",
+        "lease-overrun",
+        "stale-fence",
+        "fifo-inversion",
+        "stalled-key",
+        "starved-client",
+        "denied-release",
+    ]
+    key: str
+    at_ns: int
+    overlap_ns: int
+    """How long both worked at the same time; up to the end of the trial if neither had ended."""
+    first_client: int
+    first_granted_ns: int | None
+    """None for a client that waits."""
+    first_until_ns: int | None
+    """The end of the lease; None for a lock without one. For a lost session: when its holder noticed the loss."""
+    first_fence: int | None
+    first_ended_ns: int | None
+    """When its release was sent; None if it had not been sent when the trial ended."""
+    second_client: int | None
+    second_granted_ns: int | None
+    second_until_ns: int | None
+    second_fence: int | None
+    second_ended_ns: int | None
 
 
 class ErrorReply(TypedDict):
@@ -84,6 +126,45 @@ class FaultOutcome(TypedDict):
     """From each crash of a holder to the next grant of its key, if there was one."""
     time_to_know_ns: list[int]
     """From the end of a lease to when its holder was told of it or noticed, for grants that a fault disturbed."""
+
+
+class JudgedRecordings(TypedDict):
+    """The recordings of all processes of a trial, judged together."""
+
+    totals: dict[str, int]
+    """What the checker counted, by the names of a trial's totals."""
+    violations: list[Violation]
+    finding: str | None
+    handoff: HistogramRow
+    began_ns: int
+    """The time from which violations count."""
+    events: int
+    orphans: int
+    time_to_free_ns: list[int]
+
+
+class BuriedThread(TypedDict):
+    """What the events of a thread whose process was killed show of its window."""
+
+    grants: NDArray[np.uint64]
+    """Of each of its clients."""
+    wait_sum_ns: NDArray[np.uint64]
+    """From the first attempt to these grants."""
+    wait_max_ns: NDArray[np.uint64]
+    steps: NDArray[np.uint64]
+    """Grants in each step of 100 ms, up to the last with a grant."""
+    periods: list[PeriodFigures]
+    """Empty without faults; in an open loop without response times."""
+    nominal_hold_ns: int
+    """The planned holds, as far as they lie in the window and before the death."""
+
+
+class Recorded(TypedDict):
+    """The files that a trial recorded, and the times for `RecordedLines`."""
+
+    files: list[str]
+    window: tuple[int | None, int | None]
+    ended_ns: int
 
 
 class JudgedHistory(TypedDict):

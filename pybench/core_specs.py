@@ -136,6 +136,8 @@ class TrialSpec(TypedDict):
     """At the end of the window all clients die: nothing is released."""
     seed: int
     threads: int
+    process: NotRequired[ProcessSpec]
+    """Without it this process runs the whole trial, and judges it."""
     cores: list[int]
     """The core that each thread is bound to; empty: any."""
     poll: Literal["block", "spin"]
@@ -146,6 +148,17 @@ class TrialSpec(TypedDict):
     """Further times in which the trial is disturbed, such as by faults of servers: from the opening of the window."""
     recording: NotRequired[RecordingSpec]
     """Without it no events are recorded."""
+
+
+class ProcessSpec(TypedDict):
+    """One of the processes that run a trial together, each with `threads` threads.
+
+    Its clients are a share of the `concurrency` of the whole trial. The trial begins at the time that `Trial.begin_at`
+    is given. It needs a `recording`, because its events are judged afterwards, with those of the other processes.
+    """
+
+    index: int
+    of: int
 
 
 class FaultSpec(TypedDict):
@@ -189,9 +202,10 @@ class FaultSpec(TypedDict):
 
 
 class RecordingSpec(TypedDict):
-    """What the header of a trial's history says. Each thread records its events in `stem`.THREAD.recording."""
+    """Where the threads of a trial record their events, and what the header of its history says."""
 
-    stem: str
+    files: list[str]
+    """One for each thread of the process."""
     lock: str
     cell: str
     trial: int

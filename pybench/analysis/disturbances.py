@@ -20,7 +20,7 @@ from pybench.errors import LocksGone, ServerError
 from pybench.numbers import plural
 
 if TYPE_CHECKING:
-    from pybench._core import Violation
+    from pybench.core_results import Violation
 
 
 DISTURBANCES = ("reconnects", "lost_calls", "unknown", "unknown_writes")

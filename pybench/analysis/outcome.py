@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pybench._core import Violation
-    from pybench.core_results import ErrorReply, FaultOutcome, NodeVotes, PeriodFigures
+    from pybench.core_results import ErrorReply, FaultOutcome, NodeVotes, PeriodFigures, Violation
 
 
 class Counted(Protocol):

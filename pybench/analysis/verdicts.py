@@ -29,8 +29,8 @@ from pybench.strategies import Exclusion, Judge, Promise
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pybench._core import Violation
     from pybench.analysis.thresholds import ThresholdResult
+    from pybench.core_results import Violation
 
 
 Counts = Mapping[str, int | None]

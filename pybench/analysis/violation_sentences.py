@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pybench.numbers import format_ns, plural
 
 if TYPE_CHECKING:
-    from pybench._core import Violation
+    from pybench.core_results import Violation
 
 
 PROCESS = "process"

@@ -69,7 +69,7 @@ def _cores() -> Iterator[Finding]:
             Level.WARN, "cores", f"{what}: a used-up quota stops all processes", "raise the container's limit"
         )
     else:
-        yield Finding(Level.OK, "cores", what)
+        yield Finding(Level.OK, "cores", f"{what}; leave one to the servers: threads x processes up to {usable - 1}")
 
 
 def _busy() -> Iterator[Finding]:

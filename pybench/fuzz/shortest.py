@@ -12,8 +12,7 @@ from pybench.numbers import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pybench._core import Violation
-    from pybench.core_results import FoundWorld
+    from pybench.core_results import FoundWorld, Violation
 
 
 TRIED = 3

@@ -30,7 +30,6 @@ from pybench.running.job import LeftAtOnce, new_folder, open_files, plan_with_se
 from pybench.running.watch import Around, Silent, Slot
 
 if TYPE_CHECKING:
-    from pybench import _core
     from pybench.matrix.cells import Cell
     from pybench.planning.placement import Placement
     from pybench.planning.plan import Plan
@@ -214,9 +213,8 @@ class _Gate:
             plan, placement, servers = prepared[source]
             gate = {"job": job_id, "side": name, "blocks": self.blocks, "pairs": pairs.ids}
             folder = self._folder(out / name, plan, placement, servers, gate, versions if name == BASE else None)
-            runner = Runner(
-                plan, placement, pools[source], folder, self.watch, self.interrupts, _run, self._new_trial(name)
-            )
+            made_by = self._new_trial(name)
+            runner = Runner(plan, placement, pools[source], folder, self.watch, self.interrupts, new_trial=made_by)
             self.state.sides[name] = _Side(plan, runner, folder)
 
     def _new_trial(self, side: str) -> NewTrial:
@@ -391,7 +389,3 @@ def _require_free(out: Path | None) -> None:
 def blocks_of(sides: Sides, cells: int) -> int:
     """Blocks of each round: as many as the user says, or as the default and the matrix say."""
     return sides.trials or max(blocks_by_default(cells), sides.head.trials)
-
-
-def _run(trial: _core.Trial) -> _core.TrialResult:
-    return trial.run()

@@ -10,31 +10,26 @@ and in no error.
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import os
 import re
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Self
 
-from pybench import _core
 from pybench.errors import InputError, PybenchError
 from pybench.gate.hand_over import MODULE, NUMBER, request
 from pybench.masking import without
 from pybench.records.parts import TrialPart
+from pybench.running.child import Child, connect_error, inherited_variables, our_variables
 from pybench.running.watch import Progress
 
 if TYPE_CHECKING:
     from pybench.core_specs import TrialSpec
 
-OUR_ROOT = Path(__file__).parents[2]
 HELLO_S = 120.0
 """The first start reads the whole of an environment from the disk."""
 PLANTED_S = 60.0
@@ -93,7 +88,7 @@ class Environment:
     def ask(self, do: str, spec: TrialSpec | None, limit_s: float) -> dict[str, Any]:
         """The reply of a new process. Raises InputError, PybenchError."""
         with Process(self) as process:
-            process.send(do, spec)
+            process.ask(do, spec)
             return process.reply(limit_s)
 
     def refused(self, why: str) -> InputError:
@@ -102,65 +97,25 @@ class Environment:
 
     def variables(self) -> dict[str, str]:
         """The environment variables of a process: an inherited path would lead to this pybench instead of its own."""
-        kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-        inherited = os.environ.get("PYTHONPATH")
-        ours = {"PYTHONPATH": os.pathsep.join(filter(None, [str(OUR_ROOT), inherited]))}
-        return kept | ours if self.is_ours else kept
+        return our_variables() if self.is_ours else inherited_variables()
 
 
-class Process:
-    """One process of an environment. A context manager; leaving it ends the process."""
+class Process(Child):
+    """One process of an environment, which answers one request."""
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self._errors = TemporaryFile()  # noqa: SIM115 - closed with the process
         self._lines: list[str] = []
-        # -P: the working folder may hold another pybench. A session of its own: Ctrl-C is for the gate alone.
-        command = [str(environment.python), "-P", "-m", MODULE]
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env=environment.variables(),
-                start_new_session=True,
-                encoding="utf-8",
-            )
+            super().__init__(environment.python, MODULE, variables=environment.variables(), hear=self._lines.append)
         except OSError as error:
-            self._errors.close()
             raise InputError(
                 f"{environment.python} cannot be started: {error.strerror}", hint="name another --base-python"
             ) from error
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        for stream in (self._process.stdin, self._process.stdout, self._errors):
-            if stream is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
-
-    def send(self, do: str, spec: TrialSpec | None) -> None:
+    def ask(self, do: str, spec: TrialSpec | None) -> None:
         """Send the request. A process that has ended already says why in `reply`."""
-        assert self._process.stdin is not None, "the process has a pipe"
-        try:
-            self._process.stdin.write(json.dumps(request(do, spec)) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass
-
-    def stop(self) -> None:
-        """End the trial early: the end of its stdin says so."""
-        assert self._process.stdin is not None, "the process has a pipe"
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+        self.send(json.dumps(request(do, spec)))
 
     def reply(self, limit_s: float) -> dict[str, Any]:
         """Wait for the reply. Raises InputError for a pybench that cannot take part, PybenchError without a reply."""
@@ -172,8 +127,7 @@ class Process:
 
     def wait(self, limit_s: float) -> None:
         """Wait until all that the process says is read. Raises PybenchError where that takes longer."""
-        self._reader.join(limit_s)
-        if self._reader.is_alive():
+        if not self.heard_all(limit_s):
             raise PybenchError(
                 f"a process of {self.environment.python} did not reply within {limit_s:.0f} s",
                 hint="pybench doctor tells whether this machine is overloaded",
@@ -188,10 +142,7 @@ class Process:
         return reply
 
     def _without_reply(self) -> PybenchError:
-        code = self._process.wait()
-        self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip()
-        last = said.splitlines()[-1] if said else "nothing"
+        code, last = self.exit_code(), self.last_words()
         missing = _MISSING.search(last)
         if missing and missing[1] == "pybench":
             return InputError(f"there is no pybench in {self.environment.python}", hint=UPGRADE)
@@ -202,10 +153,6 @@ class Process:
             f"{without(last, self.environment.secrets)}",
             hint=f"try it: {self.environment.python} -P -c 'import pybench._core'",
         )
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None, "the process has a pipe"
-        self._lines += list(self._process.stdout)
 
 
 class OtherTrial:
@@ -223,7 +170,7 @@ class OtherTrial:
         """
         nanos = self.spec["warmup_ns"] + (self.spec["duration_ns"] or 0) + self.spec["drain_ns"]
         with Process(self.environment) as process:
-            process.send("trial", self.spec)
+            process.ask("trial", self.spec)
             self._began = time.monotonic()
             try:
                 reply = process.reply(nanos / 1e9 + SPARE_S)
@@ -249,9 +196,7 @@ class OtherTrial:
         if error is None:
             return TrialPart.decode(base64.b64decode(reply["part"]))
         if error["kind"] == "connect":
-            raised = _core.ConnectError(error["text"])
-            raised.refusal = None if reply["refusal"] is None else tuple(reply["refusal"])
-            raise raised
+            raise connect_error(error["text"], reply["refusal"])
         text = without(error["text"], self.environment.secrets)
         raise PybenchError(
             f"a trial in {self.environment.python} failed: {text}",

@@ -191,6 +191,11 @@ def pair_cells(base: Sequence[Cell], head: Sequence[Cell], matrices: tuple[Matri
             f"{cell.id} has faults, and a gate compares trials on healthy servers",
             hint="drop faults; pybench compare shows how two runs with faults differ",
         )
+    for cell in (one for pair in found for one in pair if one.processes):
+        raise InputError(
+            f"{cell.id} has worker processes, and a gate chooses the processes of its trials itself",
+            hint="use processes: 0; pybench compare shows how two runs differ",
+        )
     return Pairs(
         cells=found,
         only_base=[cell for cell in base if cell.id not in pairs.values()],

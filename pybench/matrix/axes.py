@@ -93,9 +93,9 @@ class Axis:
         return str(value)
 
 
-def count(highest: int) -> Any:  # noqa: ANN401 - a type as data
-    """The type of a whole number from 1 to `highest`."""
-    return Annotated[int, Interval(ge=1, le=highest)]
+def count(highest: int, *, lowest: int = 1) -> Any:  # noqa: ANN401 - a type as data
+    """The type of a whole number from `lowest` to `highest`."""
+    return Annotated[int, Interval(ge=lowest, le=highest)]
 
 
 def share() -> Any:  # noqa: ANN401 - a type as data

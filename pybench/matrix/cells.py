@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pybench.core_specs import LoopSpec
 
 DEFAULT_BACKEND = "redis"
+MOST_PROCESSES = 64
 HAS_NONE = "none"
 """The value of an axis that does not apply to the servers of a cell."""
 
@@ -142,6 +143,12 @@ class Cell:
         on_chart=milliseconds,
     )
     threads: int = axis(count(64), 1, "Threads that generate the load", noun="thread")
+    processes: int = axis(
+        count(MOST_PROCESSES, lowest=0),
+        0,
+        "Worker processes that share the clients, each with `threads` threads, so that a fault can kill or stop a real "
+        "holder; 0: all in the process of pybench",
+    )
     poll: Poll = axis(
         Poll,
         "block",
@@ -236,6 +243,11 @@ class Cell:
         return self.stages.length_ns or duration_ns
 
     @property
+    def all_threads(self) -> int:
+        """The load threads of all its processes."""
+        return self.threads * max(1, self.processes)
+
+    @property
     def is_open(self) -> bool:
         """Whether arrivals start its clients, at a rate of its own or at those of a search."""
         return self.rate_per_s is not None or self.mode.is_search
@@ -266,7 +278,7 @@ class Cell:
         }
 
 
-_NOT_OF_LOAD = ("rate", "rtt", "connections", "stages", "mode", "faults")
+_NOT_OF_LOAD = ("rate", "rtt", "connections", "stages", "mode", "faults", "processes")
 """Axes that the core does not have, or has in another form."""
 
 

@@ -28,11 +28,13 @@ class Target(StrEnum):
     REDIS = "redis"
     POSTGRES = "postgres"
     CLIENT = "client"
+    PROCESS = "process"
+    """A worker process, with all of its clients."""
 
     @property
     def server_kind(self) -> ServerKind | None:
-        """The kind of server; None for a client."""
-        return None if self is Target.CLIENT else ServerKind(self.value)
+        """The kind of server; None for a client and for a process."""
+        return None if self in (Target.CLIENT, Target.PROCESS) else ServerKind(self.value)
 
 
 class Lasting(Enum):
@@ -173,6 +175,14 @@ def _of_client(meaning: str, lasting: Lasting = Lasting.TO_THE_END) -> Kind:
 PAUSED_CLIENT = _of_client("The client acts on nothing, and its work may outlive its lease.", Lasting.GIVEN)
 """`pause` of a client; the same word for a server stops the server."""
 
+
+def _of_process(meaning: str, lasting: Lasting) -> Kind:
+    return Kind(meaning, lasting, Does.DISTURBS, (Target.PROCESS,), by_core=False, parameters={})
+
+
+KILLED_PROCESS = _of_process("The process is killed (SIGKILL) with all that its clients hold.", Lasting.MOMENT)
+PAUSED_PROCESS = _of_process("The process is stopped (SIGSTOP), and goes on later (SIGCONT).", Lasting.GIVEN)
+
 KINDS: Mapping[str, Kind] = {
     "kill": _of_server("The server is killed (SIGKILL), and started again.", Lasting.TO_THE_END, Does.ENDS),
     "restart": _of_server(
@@ -227,4 +237,11 @@ KINDS: Mapping[str, Kind] = {
 
 def kind_of(do: str, target: Target) -> Kind:
     """The kind of the fault `do` of `target`."""
-    return PAUSED_CLIENT if (do, target) == ("pause", Target.CLIENT) else KINDS[do]
+    return _NAMESAKES.get((do, target), KINDS[do])
+
+
+_NAMESAKES: Mapping[tuple[str, Target], Kind] = {
+    ("pause", Target.CLIENT): PAUSED_CLIENT,
+    ("kill", Target.PROCESS): KILLED_PROCESS,
+    ("pause", Target.PROCESS): PAUSED_PROCESS,
+}

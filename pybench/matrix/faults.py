@@ -1,4 +1,4 @@
-"""The values of the axis `faults`: what is done to servers, connections and clients while the window is open.
+"""The values of the axis `faults`: what is done to servers, connections, clients and processes in the window.
 
     kill redis[0] at 1s for 500ms, delay(by=20ms) redis[2] at 3s for 200ms, crash client[0] at 4s
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pybench.matrix.durations import format_duration, parse_duration
-from pybench.matrix.fault_kinds import KINDS, Kind, Lasting, Target, kind_of
+from pybench.matrix.fault_kinds import KILLED_PROCESS, KINDS, Kind, Lasting, Target, kind_of
 from pybench.notation import BadValue, nearest, parse_call, parse_count, shown, split_list, suggestion
 
 EXAMPLE = "kill redis[0] at 1s for 500ms"
@@ -42,7 +42,7 @@ class Fault:
     do: str
     on: Target
     index: int
-    """The place of its server among the servers of this kind, or of its client, from 0."""
+    """The place of its server among the servers of this kind, or of its client or process, from 0."""
     for_ns: int | None = None
     """None where the fault lasts to the end of the window; 0 for a moment."""
     arguments: tuple[tuple[str, Value], ...] = ()
@@ -80,6 +80,11 @@ class Fault:
     def argument(self, name: str) -> Value | None:
         """The value of an argument: the given one, or the default of the kind."""
         return dict(self.arguments).get(name, self.kind.parameters[name].default)
+
+    @property
+    def kills_holders(self) -> bool:
+        """Whether clients end that may hold locks."""
+        return self.do == "crash" or self.kind is KILLED_PROCESS
 
     @property
     def loses_data(self) -> bool:
@@ -196,7 +201,7 @@ def _of_fields(fields: Mapping[str, Any]) -> Fault:
         if name in kind.parameters and name in given:
             raise BadValue(f"{name} is given twice", hint="keep one of them", at=(name,))
     if on not in kind.targets:
-        suited = " or ".join(f"{one.value}[0]" for one in kind.targets)
+        suited = " or ".join(f"{one.value}[0]" for one in Target if one in kind_of(do, one).targets)
         raise BadValue(f"{do} is not for {on.value}", hint=f"it is for {suited}", at=("target",))
     at_ns = _reading("at", fields, parse_duration)
     values = {**given, **{name: value for name, value in fields.items() if name in kind.parameters}}
@@ -234,7 +239,7 @@ def _target(value: object) -> tuple[Target, int]:
     kinds = {kind.value: kind for kind in Target}
     if match is None or match["kind"] not in kinds:
         near = nearest(match["kind"], kinds) if match else None
-        hint = f"did you mean {near}[0]?" if near else "use redis[0], redis[1] and so on, postgres, or client[0]"
+        hint = f"did you mean {near}[0]?" if near else "use redis[0], redis[1], ..., postgres, client[0], or process[0]"
         raise BadValue(f"{shown(value)} is not a target", hint=hint)
     return kinds[match["kind"]], parse_count(match["index"] or "0", lowest=0, highest=HIGHEST_INDEX)
 
@@ -279,6 +284,9 @@ def _require_apart(ordered: list[Fault]) -> None:
         if fault.kind.by_core:
             continue
         before = busy.get(fault.target)
+        if before is not None and before.kind is KILLED_PROCESS:
+            hint = "a killed process is not started again: let the kill come last"
+            raise BadValue(f"{fault.text} comes after {before.text}", hint=hint)
         if before is not None and (before.until_ns is None or fault.at_ns < before.until_ns):
             hint = "let the earlier one end first, or take another server"
             raise BadValue(f"{fault.text} begins while {before.text} lasts", hint=hint)

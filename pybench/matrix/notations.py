@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pybench.matrix.fault_kinds import KINDS, PAUSED_CLIENT
+from pybench.matrix.fault_kinds import KILLED_PROCESS, KINDS, PAUSED_CLIENT, PAUSED_PROCESS
 from pybench.notation import BadValue, shown
 from pybench.strategies import CATALOGUE
 
@@ -41,10 +41,16 @@ _FAULT: dict[str, Any] = {
                     "type": "string",
                     "examples": list(KINDS),
                     "description": "\n".join(
-                        f"{do}: {kind.meaning}" for do, kind in (*KINDS.items(), ("pause client", PAUSED_CLIENT))
+                        f"{do}: {kind.meaning}"
+                        for do, kind in (
+                            *KINDS.items(),
+                            ("pause client", PAUSED_CLIENT),
+                            ("kill process", KILLED_PROCESS),
+                            ("pause process", PAUSED_PROCESS),
+                        )
                     ),
                 },
-                "target": {"type": "string", "examples": ["redis[0]", "postgres", "client[0]"]},
+                "target": {"type": "string", "examples": ["redis[0]", "postgres", "client[0]", "process[0]"]},
                 "for": {
                     "anyOf": [{"const": 0}, {"type": "string"}],
                     "description": "How long it lasts; without it, most last to the end of the window.",

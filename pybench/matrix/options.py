@@ -31,6 +31,7 @@ class Options(TypedDict, total=False):
     connections: Values
     rtt: Values
     threads: Values
+    processes: Values
     poll: Values
     rate: Values
     arrivals: Values

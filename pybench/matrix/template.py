@@ -36,6 +36,7 @@ fixed:
   # connections: shared(4) # also: per-client
   # rtt: 0 # a round-trip time that pybench adds: 1ms, lognormal(20ms, 0.3), per-server(0.5ms, 1ms, 20ms)
   # threads: 1
+  # processes: 0 # 2: the clients are spread over two worker processes
   # poll: block # also: spin
   # rate: 5000/s # makes the loop open: arrivals at this rate, and latency counts from their due time
   # arrivals: constant # also: poisson

@@ -41,18 +41,24 @@ CALLS = {"naive": 2}
 
 
 def control_cell(cells: Iterable[Cell], backend: str, kind: ServerKind) -> Cell:
-    """The control of `backend`, with the most threads of any cell and at least two clients on each thread."""
+    """The control of `backend`, with the most threads and processes of any cell and two clients on each thread."""
     everything = list(cells)
-    threads = max(cell.threads for cell in everything)
+    threads, processes = most_load(everything)
     own = next(cell for cell in everything if on_backend(cell, backend))
     return replace(
         _plain(own, backend, kind),
         id=f"control of {backend}",
         strategy="none",
-        concurrency=max(CLIENTS_AT_LEAST, 2 * threads),
+        concurrency=max(CLIENTS_AT_LEAST, 2 * threads * max(1, processes)),
         hold=Distribution("fixed", (HOLD_NS,)),
         threads=threads,
+        processes=processes,
     )
+
+
+def most_load(cells: Sequence[Cell]) -> tuple[int, int]:
+    """The most threads of any of `cells`, and the most processes: the checker merges the events of all of them."""
+    return max(cell.threads for cell in cells), max(cell.processes for cell in cells)
 
 
 def round_trip_cell(cells: Sequence[Cell], backend: str, kind: ServerKind) -> Cell:
@@ -84,7 +90,7 @@ def client_cost_cell(cell: Cell, backend: str, kind: ServerKind) -> Cell:
 
 
 def undisturbed(cell: Cell) -> Cell:
-    """`cell` with uniform keys in a closed loop without pauses, faults, stages, a search or an added round trip."""
+    """`cell` in a closed loop of one process with uniform keys, without pauses, faults, stages, search or added rtt."""
     return replace(
         cell,
         key_choice=KeyChoice("uniform"),
@@ -94,6 +100,7 @@ def undisturbed(cell: Cell) -> Cell:
         mode=MEASURE,
         faults=NO_FAULTS,
         rate_per_s=None,
+        processes=0,
         after_lease="continue",
     )
 

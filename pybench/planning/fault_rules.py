@@ -127,6 +127,12 @@ def _of_given(fault: Fault, *, may_harm: bool) -> str | None:
 def _missing(fault: Fault, cell: Cell, kinds: Sequence[ServerKind]) -> str | None:
     """Why `cell` has nothing that the fault can be done to."""
     kind = fault.on.server_kind
+    if fault.on is Target.PROCESS:
+        if not cell.processes:
+            return f"the cell has no worker processes; add processes: {fault.index + 1}, or use client[0]"
+        last = f"process[{cell.processes - 1}]"
+        has = plural(cell.processes, "process", "processes")
+        return f"the cell has {has}; the last one is {last}" if fault.index >= cell.processes else None
     if kind is None:
         last = f"client[{cell.concurrency - 1}]"
         has = plural(cell.concurrency, "client")

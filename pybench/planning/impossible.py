@@ -26,6 +26,7 @@ from pybench.planning.needs import (
     sessions_of,
     shared_connections,
 )
+from pybench.planning.process_rules import why_no_processes
 from pybench.planning.trial_spec import REPLY_TIMEOUT_NS, session_arguments
 from pybench.strategies import CATALOGUE, ServerKind, strategy_text
 
@@ -103,8 +104,11 @@ def _hold_beyond_ttl(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
 
 
 def _idle_threads(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
-    if cell.threads <= cell.concurrency:
+    if cell.all_threads <= cell.concurrency:
         return None
+    if cell.processes:
+        threads = f"{plural(cell.processes, 'process', 'processes')} with {plural(cell.threads, 'thread')} each"
+        return f"{threads} for a concurrency of {cell.concurrency}; use at least one client for each thread"
     most = plural(cell.concurrency, "thread")
     return f"{cell.threads} threads for a concurrency of {cell.concurrency}; use at most {most}"
 
@@ -199,6 +203,10 @@ def _search(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
 
 def _faults(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
     return why_no_faults(cell, matrix)
+
+
+def _processes(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
+    return why_no_processes(cell, matrix)
 
 
 def _steady_stages(cell: Cell, matrix: Matrix, _limits: Limits) -> str | None:
@@ -326,5 +334,6 @@ _RULES: tuple[Rule, ...] = (
     _open_loop,
     _search,
     _steady_stages,
+    _processes,
     _faults,
 )

@@ -141,7 +141,7 @@ def shared_connections(cell: Cell) -> int:
     """How many shared connections a cell opens to each server; each thread needs at least one."""
     if not CATALOGUE[cell.strategy].opens_shared_connections(cell.args):
         return 0
-    return max(cell.connections.used_by(cell.concurrency), cell.threads)
+    return max(cell.connections.used_by(cell.concurrency), cell.all_threads)
 
 
 def sessions_of(cell: Cell, backend: str) -> int:

@@ -88,5 +88,5 @@ def placement_of(matrix: Matrix, cells: Iterable[Cell]) -> Placement:
     starts_one = any(not matrix.backends[place].is_given for place in places)
     if not starts_one or not hasattr(os, "sched_getaffinity"):
         return Placement()
-    threads, servers = max(cell.threads for cell in ran), max(servers_of(cell) for cell in ran)
+    threads, servers = max(cell.all_threads for cell in ran), max(servers_of(cell) for cell in ran)
     return place(os.sched_getaffinity(0), threads, servers)

@@ -29,6 +29,7 @@ from pybench.planning.impossible import why_impossible
 from pybench.planning.limits import NO_LIMITS, Limits
 from pybench.planning.needs import Demand, Group, call_conditions_of, largest
 from pybench.planning.network import network_warnings, rate_warnings
+from pybench.planning.process_rules import process_warnings, starting_ns
 from pybench.planning.searches import most_probes_of, usual_probes_of
 from pybench.planning.trial_spec import slowest_ns
 from pybench.planning.unlike_servers import ServerAccess, mixed, transport_of
@@ -123,7 +124,8 @@ class Plan:
             [ServerAccess(need.backend, need.given is not None, transport_of(need.given)) for need in self.servers]
         )
         by_network = [*network_warnings(self.cells), *rate_warnings(self.cells, most_per_s)]
-        return [*([unlike] if unlike else []), *hold_tails(self.cells), *by_network]
+        by_cores = process_warnings(self.cells, cores_allowed())
+        return [*([unlike] if unlike else []), *hold_tails(self.cells), *by_network, *by_cores]
 
     @property
     def tails(self) -> list[str]:
@@ -226,7 +228,7 @@ def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False, overhea
         return len(calls) * 2 * baseline
     probes = probing.probe_cells(cells)
     parts = len(probes) + sum(probing.late_cell(probe) is not None for probe in probes)
-    probed = parts * (probing.PROBE_NS + overhead_ns) + sum(_table_ns(probe) for probe in probes)
+    probed = parts * (probing.PROBE_NS + overhead_ns) + sum(_around_ns(probe) for probe in probes)
     controls = len({backend for backend, _, _ in calls}) * (control.CONTROL_NS + overhead_ns)
     return controls + len(calls) * 2 * baseline + probed
 
@@ -235,9 +237,10 @@ def _backends(cell: Cell) -> list[str]:
     return parts_of_place(cell.backend)
 
 
-def _table_ns(cell: Cell) -> int:
-    """The time for the table of one trial of `cell` in nanoseconds; 0 for a lock without a table."""
-    return SCHEMA_NS + cell.keys * ROW_NS if CATALOGUE[cell.strategy].uses_rows else 0
+def _around_ns(cell: Cell) -> int:
+    """The time for the table and the worker processes of one trial of `cell` in nanoseconds; 0 without either."""
+    table_ns = SCHEMA_NS + cell.keys * ROW_NS if CATALOGUE[cell.strategy].uses_rows else 0
+    return table_ns + starting_ns(cell)
 
 
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
@@ -262,7 +265,7 @@ def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:
 
 def _probe_ns(cell: Cell, matrix: Matrix, around_ns: int) -> int:
     """The time of one trial of `cell`, or of one probe of its search."""
-    return cell.window_ns(matrix.duration_ns) + around_ns + _table_ns(cell) + ROUND_TRIPS * slowest_ns(cell)
+    return cell.window_ns(matrix.duration_ns) + around_ns + _around_ns(cell) + ROUND_TRIPS * slowest_ns(cell)
 
 
 def _servers(matrix: Matrix, cells: list[Cell]) -> list[ServerNeed]:

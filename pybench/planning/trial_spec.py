@@ -74,7 +74,7 @@ def trial_spec(
         "drain_ns": DRAIN_NS + DRAIN_ROUND_TRIPS * slowest_ns(cell),
         "dies": False,
         "seed": seed,
-        "cores": list(cores[: cell.threads]),
+        "cores": list(cores[: cell.all_threads]),
         "least_belief_ns": least_belief_ns,
         **({} if recording is None else {"recording": recording}),
     }
@@ -82,11 +82,16 @@ def trial_spec(
     return cast("TrialSpec", values)
 
 
-def recording_spec(cell: Cell, *, trial: int, stem: Path) -> RecordingSpec:
+def recording_files(cell: Cell, stem: Path) -> list[str]:
+    """The file of each load thread of `cell`, in all of its processes."""
+    return [f"{stem}.{thread}.recording" for thread in range(cell.all_threads)]
+
+
+def recording_spec(cell: Cell, *, trial: int, files: Sequence[str]) -> RecordingSpec:
     """Where the events of trial number `trial` of `cell` are recorded, and what their history says of the lock."""
     strategy = CATALOGUE[cell.strategy].with_arguments(cell.args)
     return {
-        "stem": str(stem),
+        "files": list(files),
         "lock": cell.strategy,
         "cell": cell.id,
         "trial": trial,

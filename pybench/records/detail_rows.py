@@ -48,10 +48,12 @@ def client_rows(columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
 
 def _client(plain: Mapping[str, Sequence[int]], client: int) -> dict[str, Any]:
     waits = plain["waits"][client]
+    # Of a client whose process was killed only the grants are known.
+    known = SUMMED if plain["attempts"][client] >= plain["grants"][client] else SUMMED[:1]
     return {
         "client": client,
         "clients": 1,
-        **{name: plain[name][client] for name in SUMMED},
+        **{name: plain[name][client] if name in known else None for name in SUMMED},
         "wait_mean_us": _us_each(plain["wait_sum_ns"][client], plain["grants"][client]),
         **{
             f"wait_{name}_us": plain[f"wait_{name}_ns"][client] / 1e3 if stats.enough(waits, q) else None

@@ -75,7 +75,7 @@ def fault_columns(carried: Sequence[Carried], result: Outcome) -> dict[str, floa
             columns[f"acquire_{part}_{name}_us"] = None if quantile_ns is None else quantile_ns / 1e3
     columns["unavailable_ms"] = _unavailable_ms(carried, result)
     done = result.faults
-    if done is not None and any(one.fault.do == "crash" for one in carried):
+    if done is not None and any(one.fault.kills_holders for one in carried):
         columns["orphans"] = done["orphans"]
         columns["time_to_free_ms"] = _longest_ms(done["time_to_free_ns"])
     if done is not None:

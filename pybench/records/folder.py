@@ -27,8 +27,8 @@ from pybench.records.run import Run
 from pybench.records.trial import TrialRecord
 
 if TYPE_CHECKING:
-    from pybench._core import Recorded
     from pybench.analysis.disturbances import Trouble
+    from pybench.core_results import Recorded
 
 SUMMARY = "summary.csv"
 COMPLETE = "complete"

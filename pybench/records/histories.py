@@ -25,8 +25,8 @@ from pybench.records.atomic import replacing
 from pybench.records.tables import PARTS
 
 if TYPE_CHECKING:
-    from pybench._core import Recorded
     from pybench.analysis.disturbances import Trouble
+    from pybench.core_results import Recorded
     from pybench.records.trial import TrialRecord
 
 HISTORY = "history.jsonl.zst"

@@ -25,7 +25,7 @@ from pybench.records.atomic import explained
 from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
-    from pybench._core import Violation
+    from pybench.core_results import Violation
     from pybench.matrix.cells import Cell
 
 MANIFEST = "manifest.json"

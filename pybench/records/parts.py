@@ -23,13 +23,13 @@ import numpy as np
 from pybench import _core
 from pybench.analysis.violation_sentences import PROCESS
 from pybench.errors import RecordError
+from pybench.records.merged_faults import merged_faults, merged_periods
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pybench._core import Violation
     from pybench.analysis.outcome import Outcome
-    from pybench.core_results import ErrorReply, FaultOutcome, NodeVotes, PeriodFigures
+    from pybench.core_results import ErrorReply, FaultOutcome, NodeVotes, PeriodFigures, Recorded, Violation
 
 MOST_VIOLATIONS = 100
 """How many violations a trial describes; the totals count all of them."""
@@ -87,8 +87,9 @@ class TrialPart:
     commands: Columns = field(default_factory=dict)
     nodes: list[NodeVotes] = field(default_factory=list)
     periods: list[PeriodFigures] = field(default_factory=list)
-    """Always empty, as the next one: several processes together have no faults."""
     faults: FaultOutcome | None = None
+    recorded: Recorded | None = None
+    """Its recording, for this process alone: `encode` leaves it out."""
 
     @classmethod
     def of(cls, result: Outcome, *, clients: int | None = None) -> Self:
@@ -110,6 +111,8 @@ class TrialPart:
             writes=dict(result.writes),
             commands=dict(result.commands),
             nodes=list(result.nodes),
+            periods=list(result.periods),
+            faults=result.faults,
         )
 
     def encode(self) -> bytes:
@@ -123,6 +126,8 @@ class TrialPart:
             "finding": self.finding,
             "errors": self.errors,
             "nodes": [{**node, **{name: _text(node[name]) for name in _HDR}} for node in self.nodes],
+            "periods": [{**period, "hdr": _text(period["hdr"])} for period in self.periods],
+            "faults": self.faults,
             **{name: _plain(getattr(self, name)) for name in _COLUMNS},
         }
         return zlib.compress(json.dumps(plain).encode(), level=1)
@@ -136,6 +141,9 @@ class TrialPart:
             fields: dict[str, Any] = {
                 **{name: plain[name] for name in ("totals", "stopped", "jain", "violations", "finding", "errors")},
                 "nodes": [{**node, **{name: _bytes(node[name]) for name in _HDR}} for node in plain["nodes"]],
+                # Parts of older versions have no faults.
+                "periods": [{**period, "hdr": _bytes(period["hdr"])} for period in plain.get("periods", ())],
+                "faults": plain.get("faults"),
                 **{name: _columns(plain[name]) for name in _COLUMNS},
             }
             return cls(histograms=histograms, **fields)
@@ -188,14 +196,16 @@ def merge(parts: Sequence[Placed], *, shared_keys: bool = False) -> TrialPart:
         writes=_summed(writes) if shared_keys else _joined(writes),
         commands=_steps(commands, ("commands",), (), COMMAND_STEP_NS),
         nodes=_nodes([node for one in placed for node in one.part.nodes]),
+        periods=merged_periods([one.part.periods for one in placed]),
+        faults=merged_faults([one.part.faults for one in placed]),
     )
 
 
 def with_tuples(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """`spec`, a trial's specification that was plain data, with the points of distributions as tuples again."""
+    """`spec`, a trial's specification that was plain data, with its lists of pairs as tuples again."""
     return {
-        name: [tuple(point) for point in value]
-        if name == "points"
+        name: [tuple(pair) for pair in value]
+        if name in ("points", "fault_periods")
         else with_tuples(value)
         if isinstance(value, Mapping)
         else [with_tuples(one) if isinstance(one, Mapping) else one for one in value]

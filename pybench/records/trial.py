@@ -34,9 +34,9 @@ from pybench.strategies import Judge, Lease
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pybench._core import Violation
     from pybench.analysis.disturbances import Trouble
     from pybench.analysis.outcome import Counted, Outcome
+    from pybench.core_results import Violation
     from pybench.matrix.cells import Cell
     from pybench.strategies import Strategy
 
@@ -273,7 +273,7 @@ def _fairness(totals: Mapping[str, int], result: Outcome, strategy: Strategy) ->
     return {
         "jain": result.jain,
         "wait_std_us": float(np.std(waits_ns)) / 1e3 if len(waits_ns) else None,
-        "longest_wait_us": totals["longest_wait_ns"] / 1e3 if granted else None,
+        "longest_wait_us": _per(totals.get("longest_wait_ns"), 1e3) if granted else None,
         "longest_streak": totals["longest_streak"] if queued else None,
         "overtakes": totals["overtakes"] if queued else None,
         # A lock that acknowledges no place in a queue has no inversions.
@@ -297,7 +297,7 @@ def _counts(cell: Cell, strategy: Strategy, result: Outcome, totals: Mapping[str
         "arrivals": totals["arrivals"] if is_open else None,
         "drops": totals["drops"] if is_open else None,
         "window_s": totals["window_ns"] / 1e9,
-        "longest_stall_ms": totals["longest_stall_ns"] / 1e6,
+        "longest_stall_ms": _per(totals.get("longest_stall_ns"), 1e6),
     }
 
 

@@ -3,7 +3,8 @@
 Schema 1 had columns only for the axes that the matrix named, as text; the manifest had all axes of each cell. Now every
 axis is a column, with durations and rates as numbers. Schema 2 had no axis `rtt`: nothing was added to a round trip.
 Schema 3 had no axis `stages`: every load was the same during its window. Schema 4 had no axis `mode`: every trial was
-measured at the load of its cell. Schema 5 had no axis `faults`: no trial harmed its servers.
+measured at the load of its cell. Schema 5 had no axis `faults`: no trial harmed its servers. Schema 6 had no axis
+`processes`: every trial ran in the process of pybench.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ ADDED: Mapping[str, Any] = {
     "stages": NO_STAGES.text,
     "mode": MEASURE.text,
     "faults": NO_FAULTS.text,
+    "processes": 0,
 }
-"""Columns since schema 3, 4, 5 and 6, with their values in older records."""
+"""Columns since schema 3, 4, 5, 6 and 7, with their values in older records."""
 _RENAMED_PHASES = {"lag": "send_delay"}
 
 

@@ -1,4 +1,4 @@
-"""Carries out the faults of servers of a trial at their times, and makes all servers healthy again.
+"""Carries out the faults of servers and processes of a trial at their times, and makes all servers healthy again.
 
 Each fault has a thread of its own, which waits for its moment by the clock of the core: a fault that takes long delays
 no other. The loop of the trial runs without the GIL, so these threads take nothing from it.
@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 
 from pybench.errors import ServerError
 from pybench.matrix.durations import S
+from pybench.matrix.fault_kinds import Target
 from pybench.planning.fault_rules import kinds_of_servers, place_of
 from pybench.records.fault_rows import NEVER, Carried
+from pybench.running.processes import KilledProcess, PausedProcess, ProcessTrial
 from pybench.servers import Server, harm
 
 if TYPE_CHECKING:
@@ -46,18 +48,16 @@ class FaultThreads:
     """The faults of one trial of `cell` on `sides`, which are in the order in which its lock numbers its servers."""
 
     def __init__(self, cell: Cell, matrix: Matrix, sides: Sequence[Side], pool: ServerPool) -> None:
-        kinds = kinds_of_servers(cell, matrix)
+        self._cell, self._matrix, self._sides, self._pool = cell, matrix, sides, pool
         self._over = threading.Event()
         self._looking = threading.Lock()
         self._opened_ns: int | None = None
         self._tasks: list[_Task] = []
-        for fault in (one for one in cell.faults.faults if not one.kind.by_core):
-            place = place_of(fault, kinds)
-            assert place is not None, "the plan refuses faults of servers that a cell does not have"
-            self._tasks.append(_Task(Carried(fault), _harm(fault, sides[place], pool)))
 
     def start(self, trial: Running) -> None:
         """Begin to wait for the window of `trial`, which is about to run."""
+        planned = [fault for fault in self._cell.faults.faults if not fault.kind.by_core]
+        self._tasks = [_Task(Carried(fault), self._harm(fault, trial)) for fault in planned]
         for task in self._tasks:
             task.thread = threading.Thread(target=self._run, args=(task, trial), name="pybench-fault", daemon=True)
             task.thread.start()
@@ -73,6 +73,14 @@ class FaultThreads:
         for task in self._tasks:
             task.harm.settle()
         return [task.carried for task in self._tasks]
+
+    def _harm(self, fault: Fault, trial: Running) -> harm.Harm:
+        if fault.on is Target.PROCESS:
+            assert isinstance(trial, ProcessTrial), "the plan refuses faults of processes that a cell does not have"
+            return KilledProcess(trial, fault.index) if fault.do == "kill" else PausedProcess(trial, fault.index)
+        place = place_of(fault, kinds_of_servers(self._cell, self._matrix))
+        assert place is not None, "the plan refuses faults of servers that a cell does not have"
+        return _harm(fault, self._sides[place], self._pool)
 
     def _run(self, task: _Task, trial: Running) -> None:
         carried, fault = task.carried, task.carried.fault

@@ -236,7 +236,7 @@ def plan_with_servers(
     pool.cores = placement.servers
     servers = {group: servers_in(pool, matrix, group, demand) for group, demand in largest(first.cells).items()}
     by_backend = [(group.backend, server) for group, members in servers.items() for server in members]
-    threads = max(cell.threads for cell in first.cells)
+    threads = max(cell.all_threads for cell in first.cells)
     given = local_servers(server for _, server in by_backend)
     if binds:
         placement = placement.beside(given, os.sched_getaffinity(0), threads)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pybench.running.processes import ProcessTrial
 from pybench.servers import sampling
 from pybench.servers.sampling import Sample
 
@@ -22,16 +23,20 @@ _STEAL = 8
 
 
 class MachineSampler(sampling.Sampler):
-    """Samples of this machine. `stat` is an argument so that tests do not depend on the machine."""
+    """Samples of this machine. `stat` is an argument so that tests do not depend on the machine.
 
-    def __init__(self, stat: Path = PROC_STAT) -> None:
+    `others_ns` is the CPU time of the worker processes of the trial.
+    """
+
+    def __init__(self, stat: Path = PROC_STAT, others_ns: Callable[[], int] = lambda: 0) -> None:
         super().__init__()
-        self._stat = stat
+        self._stat, self._others_ns = stat, others_ns
 
     def sample(self) -> Sample:
         """Take one."""
         stolen_us = steal_us(self._stat)
-        counters = {"cpu_us": time.process_time_ns() / 1e3} | ({} if stolen_us is None else {"steal_us": stolen_us})
+        cpu_ns = time.process_time_ns() + self._others_ns()
+        counters = {"cpu_us": cpu_ns / 1e3} | ({} if stolen_us is None else {"steal_us": stolen_us})
         return Sample(time.monotonic_ns(), counters)
 
 
@@ -46,9 +51,9 @@ def steal_us(stat: Path = PROC_STAT) -> float | None:
 
 
 @contextmanager
-def watched(sides: Sequence[Side]) -> Iterator[MachineSampler]:
-    """Take samples of the servers of a trial, and of this machine until the end of the block; none without a side."""
-    sampler = MachineSampler()
+def watched(sides: Sequence[Side], trial: object) -> Iterator[MachineSampler]:
+    """Take samples of the servers of `trial`, and of this machine until the end of the block; none without a side."""
+    sampler = MachineSampler(others_ns=trial.cpu_ns) if isinstance(trial, ProcessTrial) else MachineSampler()
     if not sides:
         yield sampler
         return

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pybench import _core
 from pybench.analysis import error_replies
@@ -24,7 +24,7 @@ from pybench.matrix.stages import NO_STAGES
 from pybench.planning.fault_rules import servers_that_end
 from pybench.planning.needs import CallConditions, Part, call_conditions_of, group_for, largest, parts_of, servers_in
 from pybench.planning.network import added_ns
-from pybench.planning.trial_spec import recording_spec, trial_seed, trial_spec
+from pybench.planning.trial_spec import recording_files, recording_spec, trial_seed, trial_spec
 from pybench.records.fault_rows import Carried, of_core
 from pybench.running.aftermath import (
     all_is_released,
@@ -37,6 +37,7 @@ from pybench.running.aftermath import (
 )
 from pybench.running.faults import FaultThreads
 from pybench.running.machine_sampler import watched
+from pybench.running.processes import ProcessTrial
 from pybench.running.trial_servers import DatabaseSpent, Side, Spent, sides_of
 from pybench.running.watch import Slot
 
@@ -110,6 +111,11 @@ RunTrial = Callable[[_core.Trial], _core.TrialResult]
 """Runs a trial to its end, as `Trial.run` does. A program with an event loop runs it on another thread."""
 
 
+def run_trial(trial: _core.Trial) -> _core.TrialResult:
+    """Run `trial`, wherever its clients are, to its end."""
+    return trial.run()
+
+
 class Observer:
     """Runs trials of the cells of a matrix, one after another."""
 
@@ -121,7 +127,7 @@ class Observer:
         placement: Placement,
         watch: Watch,
         interrupts: Interrupts,
-        run: RunTrial = _core.Trial.run,
+        run: RunTrial = run_trial,
         new_trial: NewTrial = _core.Trial,
     ) -> None:
         self.matrix = matrix
@@ -187,7 +193,7 @@ class Observer:
                 side.begin()
             started_at, started = datetime.now(UTC), time.monotonic()
             self.watch.trial_begins(slot, trial)
-            with watched([] if slot.is_control else sides) as machine, self._healed(faults, trial) as carried:
+            with watched([] if slot.is_control else sides, trial) as machine, self._healed(faults, trial) as carried:
                 result = self._run_trial(trial, sides, slot.cell.strategy)
             error_replies.mask(result.errors, self.matrix.secrets)
             shares_core = self.placement.shares_core()
@@ -257,22 +263,27 @@ class Observer:
         until_steady: bool = False,
         stem: Path | None = None,
     ) -> _core.Trial:
-        recording = None if stem is None else recording_spec(slot.cell, trial=slot.block, stem=stem)
-        return self._new_trial(
-            trial_spec(
-                slot.cell,
-                [side.spec() for side in sides],
-                cores=self.placement.drivers,
-                key_prefix=self.key_prefix,
-                client_name=f"pybench-{self.run_id}",
-                seed=trial_seed(self.matrix.seed, slot.block, slot.probe),
-                warmup_ns=warmup_ns,
-                duration_ns=duration_ns,
-                until_steady=until_steady,
-                least_belief_ns=self.least_belief_ns(slot.cell),
-                recording=recording,
-            )
+        cell, recording = slot.cell, None
+        if stem is not None or cell.processes:
+            files = [] if stem is None else recording_files(cell, stem)
+            recording = recording_spec(cell, trial=slot.block, files=files)
+        spec = trial_spec(
+            cell,
+            [side.spec() for side in sides],
+            cores=self.placement.drivers,
+            key_prefix=self.key_prefix,
+            client_name=f"pybench-{self.run_id}",
+            seed=trial_seed(self.matrix.seed, slot.block, slot.probe),
+            warmup_ns=warmup_ns,
+            duration_ns=duration_ns,
+            until_steady=until_steady,
+            least_belief_ns=self.least_belief_ns(cell),
+            recording=recording,
         )
+        if cell.processes:
+            # It has what a run uses of a trial of the core.
+            return cast("_core.Trial", ProcessTrial(spec, cell.processes, self.matrix.secrets))
+        return self._new_trial(spec)
 
     def _clear_if_possible(self, sides: Sequence[Side]) -> None:
         """Remove the keys after a failure or a forced end; on a dead server the keys end with their leases."""

@@ -28,7 +28,7 @@ from pybench.records import trial_record
 from pybench.records.tables import judged_row
 from pybench.records.telemetry import Watched
 from pybench.running.controls import run_controls, run_plants, run_probes
-from pybench.running.observer import Baseline, Measured, NewTrial, Observer, RunTrial
+from pybench.running.observer import Baseline, Measured, NewTrial, Observer, RunTrial, run_trial
 from pybench.running.pace import overhead_of
 from pybench.running.preflight import use_locks
 from pybench.running.searching import Search, limit_text, run_search, search_of
@@ -83,7 +83,7 @@ class Runner:
         folder: RunFolder,
         watch: Watch,
         interrupts: Interrupts,
-        run: RunTrial = _core.Trial.run,
+        run: RunTrial = run_trial,
         new_trial: NewTrial = _core.Trial,
     ) -> None:
         self.plan = plan

@@ -17,9 +17,10 @@ from pybench.analysis.stats import quantile
 from pybench.records.parts import MOST_VIOLATIONS, OF_CLIENTS, Histogram, TrialPart, merged_histograms
 
 if TYPE_CHECKING:
-    from pybench._core import Drained, Violation
+    from pybench._core import Drained
     from pybench.analysis.histograms import Buckets
     from pybench.analysis.outcome import Outcome
+    from pybench.core_results import Violation
 
 FAILURES = ("refused", "timeouts", "errors", "unknown")
 """The counters of acquires that ended without a grant."""

@@ -21,7 +21,7 @@ from pybench.records.trial import judgement_columns
 from pybench.strategies import Exclusion
 
 if TYPE_CHECKING:
-    from pybench._core import Violation
+    from pybench.core_results import Violation
 
 EXCLUSION = {"none": Exclusion.NOTHING, "naive": Exclusion.WHILE_NOBODY_OUTLIVES}
 SERVER = "valkey 9.1.0"

@@ -64,6 +64,11 @@ impl Merge {
         self.sources[source].watermark = Watermark::Finished;
     }
 
+    /// How many events of `source` wait to be delivered.
+    pub fn waiting(&self, source: usize) -> usize {
+        self.sources[source].queue.len()
+    }
+
     /// Delivers, in order, everything that no future event can precede.
     pub fn drain(&mut self, mut deliver: impl FnMut(Nanos, Event)) {
         let Some(lowest) = self.sources.iter().map(|source| source.watermark).min() else {

@@ -15,6 +15,7 @@ mod merging;
 mod reading;
 mod record;
 mod recorded_trial;
+mod recordings;
 mod section;
 
 pub use header::{Clock, Exclusion, Header, JudgedBy, Ordering, Promises, TrialName, VERSION};
@@ -22,3 +23,4 @@ pub use merging::Judged;
 pub use reading::{FormatError, Reading};
 pub use record::{Record, SIZE as RECORD_SIZE};
 pub use recorded_trial::{Preamble, RecordedTrial};
+pub use recordings::{Recordings, read_recording};

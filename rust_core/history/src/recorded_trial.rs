@@ -5,22 +5,20 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
-use check::{Event, Merge};
+use check::Event;
 use locks::{Fence, Mode, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::header::Header;
 use crate::line::MOST_NS;
-use crate::record::{Record, SIZE};
+use crate::record::Record;
+use crate::recordings::Recordings;
 
 const MAGIC: [u8; 8] = *b"pybhist1";
 /// The preamble is no longer than this.
 const LONGEST_PREAMBLE: u32 = 1 << 20;
 /// The records begin at a multiple of this.
 const PAGE: usize = 4096;
-/// How many records are read from one thread before the next.
-const BATCH: usize = 4096;
-
 /// What stands at the front of the file of a thread, before its records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preamble {
@@ -45,8 +43,8 @@ impl Preamble {
         bytes
     }
 
-    /// Reads the preamble, up to the first record.
-    fn read(from: &mut impl Read) -> io::Result<Self> {
+    /// Reads the preamble, up to the first record; and its length.
+    pub(crate) fn read(from: &mut impl Read) -> io::Result<(Self, u64)> {
         let damaged = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let mut start = [0; 12];
         from.read_exact(&mut start)?;
@@ -60,7 +58,8 @@ impl Preamble {
         let whole = (start.len() + length as usize).next_multiple_of(PAGE);
         let mut text = vec![0; whole - start.len()];
         from.read_exact(&mut text)?;
-        serde_json::from_slice(&text[..length as usize]).map_err(io::Error::from)
+        let preamble = serde_json::from_slice(&text[..length as usize]).map_err(io::Error::from)?;
+        Ok((preamble, whole as u64))
     }
 }
 
@@ -68,8 +67,7 @@ impl Preamble {
 #[derive(Debug)]
 pub struct RecordedTrial<R> {
     preamble: Preamble,
-    threads: Vec<Thread<R>>,
-    merge: Option<Merge>,
+    recordings: Recordings<R>,
     names: Names,
     /// The borders of the window that have not been written.
     window: Vec<(Nanos, &'static str)>,
@@ -77,33 +75,18 @@ pub struct RecordedTrial<R> {
     begun: bool,
 }
 
-#[derive(Debug)]
-struct Thread<R> {
-    bytes: R,
-    is_over: bool,
-}
-
 impl<R: Read> RecordedTrial<R> {
     /// Of the files of all threads of one trial. `window` has the times at which the window began and ended.
     ///
     /// # Errors
     /// When a file is not the recording of a thread.
-    pub fn new(mut files: Vec<R>, window: (Option<u64>, Option<u64>)) -> io::Result<Self> {
-        let mut preamble = None;
-        for file in &mut files {
-            preamble.get_or_insert(Preamble::read(file)?);
-        }
-        let preamble = preamble.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file"))?;
+    pub fn new(files: Vec<R>, window: (Option<u64>, Option<u64>)) -> io::Result<Self> {
+        let (preamble, recordings) = Recordings::open(files)?;
         let borders = [(window.1, "window-ends"), (window.0, "window-begins")];
         Ok(Self {
-            // A thread that records alone calls the checker itself, in the order in which it records.
-            merge: (files.len() > 1).then(|| Merge::new(files.len(), BATCH)),
             names: Names::of(&preamble)?,
             preamble,
-            threads: files
-                .into_iter()
-                .map(|bytes| Thread { bytes, is_over: false })
-                .collect(),
+            recordings,
             window: borders
                 .into_iter()
                 .filter_map(|(at, name)| Some((Nanos(at?), name)))
@@ -134,51 +117,20 @@ impl<R: Read> RecordedTrial<R> {
             self.begun = true;
             out.extend_from_slice(&self.preamble.header.line());
         }
-        let mut is_over = true;
-        for index in 0..self.threads.len() {
-            let thread = &mut self.threads[index];
-            for _ in 0..if thread.is_over { 0 } else { BATCH } {
-                let Some(record) = read_record(&mut thread.bytes)? else {
-                    thread.is_over = true;
-                    break;
-                };
-                match &mut self.merge {
-                    Some(merge) => merge.push(index, record.at, record.event),
-                    None => write_event(out, &self.names, &mut self.window, record)?,
-                }
+        let (names, window) = (&self.names, &mut self.window);
+        let mut written = Ok(());
+        let is_over = !self.recordings.next(|record| {
+            if written.is_ok() {
+                written = write_event(out, names, window, record);
             }
-            is_over &= thread.is_over;
-            if let Some(merge) = &mut self.merge
-                && thread.is_over
-            {
-                merge.finish(index);
-            }
-        }
-        if let Some(merge) = &mut self.merge {
-            let (names, window) = (&self.names, &mut self.window);
-            let mut written = Ok(());
-            merge.drain(|at, event| {
-                if written.is_ok() {
-                    written = write_event(out, names, window, Record { at, event });
-                }
-            });
-            written?;
-        }
+        })?;
+        written?;
         if is_over && let Some((at, counts)) = self.ended.take() {
             write_borders(out, &mut self.window, at)?;
             let counts = serde_json::to_string(&counts)?;
             writeln!(out, r#"{{"t":{},"event":"ended","counts":{counts}}}"#, at.0)?;
         }
         Ok(!is_over)
-    }
-}
-
-fn read_record(from: &mut impl Read) -> io::Result<Option<Record>> {
-    let mut bytes = [0; SIZE];
-    match from.read_exact(&mut bytes) {
-        Ok(()) => Ok(Record::decode(&bytes)),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -60,6 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         dies: false,
         seed: 1,
         threads: 1,
+        process: None,
         cores: Vec::new(),
         poll: Poll::Block,
         least_belief: Nanos::ZERO,

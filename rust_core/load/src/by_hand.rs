@@ -70,6 +70,7 @@ pub(crate) fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
         dies: false,
         seed: 1,
         threads: 1,
+        process: None,
         cores: Vec::new(),
         poll: Poll::Block,
         least_belief: Nanos::ZERO,

@@ -1,7 +1,7 @@
 //! What the threads of a trial share: the gates that they pass together, the request to stop, and their progress.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use locks::Nanos;
@@ -10,10 +10,15 @@ use crate::clock;
 use crate::live::Live;
 use crate::recorder::warming::Warming;
 
+/// A stop may come between the check and the wait of a thread at the gate.
+const STOP_SEEN_WITHIN: Nanos = Nanos::from_millis(20);
+
 /// The phase of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialPhase {
     Connecting,
+    /// Connected, and waits for the time at which all processes of the trial begin.
+    Ready,
     Warmup,
     Measuring,
     Draining,
@@ -21,8 +26,9 @@ pub enum TrialPhase {
 }
 
 impl TrialPhase {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Connecting,
+        Self::Ready,
         Self::Warmup,
         Self::Measuring,
         Self::Draining,
@@ -32,6 +38,7 @@ impl TrialPhase {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
+            Self::Ready => "ready",
             Self::Warmup => "warmup",
             Self::Measuring => "measuring",
             Self::Draining => "draining",
@@ -74,6 +81,8 @@ pub(crate) struct Control {
     pub(crate) threads: Vec<ThreadProgress>,
     pub(crate) live: Live,
     pub(crate) warming: Warming,
+    /// Whether the gate opens only at a time that somebody outside sets.
+    opened_from_outside: bool,
     gate: Mutex<Gate>,
     opened: Condvar,
 }
@@ -83,6 +92,8 @@ struct Gate {
     waiting: usize,
     passed: u64,
     opened_at: Nanos,
+    /// The time that was set from outside.
+    begins: Option<Nanos>,
 }
 
 impl Control {
@@ -96,10 +107,12 @@ impl Control {
             threads: (0..threads).map(|_| ThreadProgress::default()).collect(),
             live: Live::new(threads as usize),
             warming: Warming::default(),
+            opened_from_outside: false,
             gate: Mutex::new(Gate {
                 waiting: 0,
                 passed: 0,
                 opened_at: Nanos::ZERO,
+                begins: None,
             }),
             opened: Condvar::new(),
         }
@@ -113,6 +126,34 @@ impl Control {
         }
     }
 
+    /// The same, whose gate opens only when `begin_at` was called.
+    pub(crate) fn from_outside(self) -> Self {
+        Self {
+            opened_from_outside: true,
+            ..self
+        }
+    }
+
+    /// Lets the threads pass the gate with this time, once all have arrived. The first call counts.
+    pub(crate) fn begin_at(&self, at: Nanos) {
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        gate.begins.get_or_insert(at);
+        self.open_if_all_wait(&mut gate);
+    }
+
+    fn open_if_all_wait(&self, gate: &mut Gate) {
+        if gate.waiting < self.threads.len() {
+            return;
+        }
+        let Some(at) = gate.begins.or_else(|| (!self.opened_from_outside).then(clock::now)) else {
+            return self.enter(TrialPhase::Ready, clock::now());
+        };
+        gate.waiting = 0;
+        gate.passed += 1;
+        gate.opened_at = at;
+        self.opened.notify_all();
+    }
+
     /// Ends the trial early; harmless after its end.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -124,23 +165,30 @@ impl Control {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits until all threads have arrived; all get the same time. `None` when the trial was stopped.
+    /// Waits until all threads have arrived, and for the time that was set from outside; all get the same time. `None`
+    /// when the trial was stopped.
     pub(crate) fn pass_gate(&self) -> Option<Nanos> {
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let round = gate.passed;
         gate.waiting += 1;
-        if gate.waiting == self.threads.len() {
-            gate.waiting = 0;
-            gate.passed += 1;
-            gate.opened_at = clock::now();
-            self.opened.notify_all();
-        }
+        self.open_if_all_wait(&mut gate);
         while gate.passed == round && !self.stopped() {
-            // The timeout is only for a stop between the check and the wait.
-            let waited = self.opened.wait_timeout(gate, Duration::from_millis(20));
-            gate = waited.unwrap_or_else(PoisonError::into_inner).0;
+            gate = self.wait(gate, STOP_SEEN_WITHIN);
         }
-        (gate.passed > round && !self.stopped()).then_some(gate.opened_at)
+        let opened_at = gate.opened_at;
+        while gate.passed > round && !self.stopped() {
+            let left = opened_at.since(clock::now());
+            if left == Nanos::ZERO {
+                return Some(opened_at);
+            }
+            gate = self.wait(gate, left.min(STOP_SEEN_WITHIN));
+        }
+        None
+    }
+
+    fn wait<'a>(&'a self, gate: MutexGuard<'a, Gate>, at_most: Nanos) -> MutexGuard<'a, Gate> {
+        let waited = self.opened.wait_timeout(gate, Duration::from_nanos(at_most.0));
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub(crate) fn enter(&self, phase: TrialPhase, at: Nanos) {
@@ -207,6 +255,43 @@ mod tests {
                 .iter()
                 .all(|gates| *gates == passed[0] && gates.0.is_some() && gates.1 >= gates.0)
         );
+    }
+
+    #[test]
+    fn a_gate_that_is_opened_from_outside_waits_for_all_threads_and_for_its_time() {
+        let control = Arc::new(Control::new(2).from_outside());
+        let pass = || {
+            let control = Arc::clone(&control);
+            std::thread::spawn(move || (control.pass_gate(), clock::now()))
+        };
+        let first = pass();
+        let at = clock::now().after(Nanos::from_millis(30));
+        control.begin_at(at);
+        control.begin_at(Nanos::ZERO);
+        std::thread::sleep(Duration::from_millis(40));
+        assert!(!first.is_finished() && control.progress().phase == TrialPhase::Connecting);
+        for thread in [first, pass()] {
+            let (began, passed) = thread.join().expect("no thread panics");
+            assert!(began == Some(at) && passed >= at);
+        }
+    }
+
+    #[test]
+    fn threads_that_all_wait_for_a_time_say_so_and_no_thread_is_early() {
+        let control = Arc::new(Control::new(1).from_outside());
+        let thread = {
+            let control = Arc::clone(&control);
+            std::thread::spawn(move || (control.pass_gate(), clock::now()))
+        };
+        let since = clock::now();
+        while control.progress().phase != TrialPhase::Ready {
+            assert!(clock::now().since(since) < Nanos::from_secs(20), "it never says so");
+            std::thread::yield_now();
+        }
+        let at = clock::now().after(Nanos::from_millis(30));
+        control.begin_at(at);
+        let (began, passed) = thread.join().expect("no thread panics");
+        assert!(began == Some(at) && passed >= at);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod control;
 mod driver;
 mod error;
 mod faults;
+mod judging;
 mod live;
 pub mod lock_client;
 mod plant;
@@ -38,6 +39,7 @@ pub use control::{Progress, TrialPhase};
 pub use driver::Driver;
 pub use error::{LoadError, ServerRefusal, TrialError};
 pub use faults::{ClientFault, Fault, FaultAction, FaultSpan, LinkFault, Links};
+pub use judging::{Buried, JudgedTogether, bury, judge_together};
 pub use live::Drained;
 pub use plant::Planted;
 pub use recorder::commands::CommandColumns;
@@ -53,7 +55,7 @@ pub use rules::rules;
 pub use setup::{Member, drivers};
 pub use spec::{
     Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
-    RedisServer, ServerSpec, Speaks, Stage, TrialSpec,
+    Process, RedisServer, ServerSpec, Speaks, Stage, TrialSpec,
 };
 pub use transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Sender, Transport};
 pub use trial::{Measured, Running, Trial};

@@ -20,7 +20,7 @@ use crate::faults::{self, Schedule};
 use crate::recorder::Recorder;
 use crate::recorder::judge::{Heard, Judge};
 use crate::sockets::{self, Layout, Naming, Sockets};
-use crate::spec::{Connections, KeyChoice, Pace, TrialSpec};
+use crate::spec::{Connections, KeyChoice, Pace, Process, TrialSpec};
 use crate::transport::Transport;
 
 /// An error if no trial can be made of the description.
@@ -30,6 +30,7 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
         ("keys", spec.keys > 0),
         ("concurrency", spec.concurrency > 0),
         ("threads", spec.threads > 0 && spec.threads <= spec.concurrency),
+        ("process", process_is_sound(spec)),
         ("duration_ns", spec.duration > Nanos::ZERO),
         ("stages", stages_are_sound(spec)),
         ("until_steady", !spec.until_steady || spec.stages.is_empty()),
@@ -63,8 +64,17 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
     match sound.into_iter().find(|(_, sound)| !sound) {
         Some((field, _)) => Err(TrialError::Field(field)),
         // Builds the distributions once for this check, so that a bad one is refused before anything starts.
-        None => TrialParams::new(spec).and(arrivals(spec, 0)).map(|_| ()),
+        None => TrialParams::new(spec).and(arrivals(spec, thread(spec, 0))).map(|_| ()),
     }
+}
+
+/// Each thread of each process has a client. A window that opens when the figures are steady needs those of all threads.
+fn process_is_sound(spec: &TrialSpec) -> bool {
+    let Some(Process { index, of }) = spec.process else {
+        return true;
+    };
+    let threads = spec.threads.checked_mul(of);
+    index < of && threads.is_some_and(|threads| threads <= spec.concurrency) && !spec.until_steady
 }
 
 /// They fill the window, and the trial can have their load.
@@ -115,7 +125,8 @@ pub(crate) fn parts<L: LockMachine>(
     mut lock: impl FnMut(Arc<Spec>, Chance) -> L,
 ) -> Result<Vec<Part<L>>, TrialError> {
     let params = Arc::new(TrialParams::new(spec)?);
-    let mut chances = Chance::streams(spec.seed);
+    let (first_of_all, _) = thread(spec, 0).share(spec.concurrency);
+    let mut chances = Chance::streams(spec.seed).skip(first_of_all as usize);
     let lock_spec = Arc::new(spec.lock);
     let mut parts: Vec<Part<L>> = Vec::new();
     for (index, judge) in (0..spec.threads).zip(judges) {
@@ -126,7 +137,7 @@ pub(crate) fn parts<L: LockMachine>(
             .zip(&mut chances)
             .map(|(stream, chance)| Client::new(lock(Arc::clone(&lock_spec), chance), stream))
             .collect();
-        let starts = Starts::new(arrivals(spec, index)?, params.max_in_flight);
+        let starts = Starts::new(arrivals(spec, thread)?, params.max_in_flight);
         let mut clients = Clients::new(Arc::clone(&params), thread, list, starts);
         clients.follow(Stages::new(spec.warmup, &spec.stages));
         parts.push(Part {
@@ -135,7 +146,12 @@ pub(crate) fn parts<L: LockMachine>(
             params: Arc::clone(&params),
         });
     }
-    // After all others, so that the clients draw the same as in a trial without crashes.
+    // After all others, so that the clients draw the same as in a trial without crashes; in other processes, too.
+    let last = parts
+        .last()
+        .map_or(first_of_all, |part| part.clients.first() + part.clients.count() as u32);
+    let before = Schedule::new(&spec.faults, 0, first_of_all).crashes();
+    let mut chances = chances.skip((spec.concurrency - last) as usize + before);
     for part in &mut parts {
         let crashes = Schedule::new(&spec.faults, part.clients.first(), part.clients.count() as u32).crashes();
         let fresh = (&mut chances).take(crashes);
@@ -198,14 +214,14 @@ pub(crate) fn sockets(spec: &TrialSpec) -> Result<Vec<Sockets>, TrialError> {
     (0..spec.threads).map(of_thread).collect()
 }
 
-const fn thread(spec: &TrialSpec, index: u32) -> Thread {
+fn thread(spec: &TrialSpec, index: u32) -> Thread {
     Thread {
-        index,
-        of: spec.threads,
+        index: spec.process.map_or(0, |process| process.index) * spec.threads + index,
+        of: spec.all_threads(),
     }
 }
 
-fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialError> {
+fn arrivals(spec: &TrialSpec, thread: Thread) -> Result<Option<Arrivals>, TrialError> {
     let Pace::Open {
         arrivals, rate_per_s, ..
     } = spec.pace
@@ -213,10 +229,10 @@ fn arrivals(spec: &TrialSpec, thread: u32) -> Result<Option<Arrivals>, TrialErro
         return Ok(None);
     };
     // A separate random stream, apart from those of the clients.
-    let stream = streams(spec.seed ^ 0x9216_d5d9_8979_fb1b, thread, 1).remove(0);
-    let arrivals = Arrivals::new(arrivals, rate_per_s / f64::from(spec.threads), stream);
+    let stream = streams(spec.seed ^ 0x9216_d5d9_8979_fb1b, thread.index, 1).remove(0);
+    let arrivals = Arrivals::new(arrivals, rate_per_s / f64::from(thread.of), stream);
     let mut arrivals = arrivals.ok_or(TrialError::Field("rate_per_s"))?;
-    arrivals.follow(Stages::new(spec.warmup, &spec.stages), f64::from(spec.threads));
+    arrivals.follow(Stages::new(spec.warmup, &spec.stages), f64::from(thread.of));
     Ok(Some(arrivals))
 }
 

@@ -43,7 +43,10 @@ pub struct TrialSpec {
     /// At the end of the window all clients die: nothing is released, as when a machine fails.
     pub dies: bool,
     pub seed: u64,
+    /// Of this process.
     pub threads: u32,
+    /// Which part of the trial this process runs; `None`: all of it.
+    pub process: Option<Process>,
     /// The core that each thread is bound to; empty: any.
     pub cores: Vec<u32>,
     pub poll: Poll,
@@ -53,6 +56,21 @@ pub struct TrialSpec {
     pub faults: Vec<Fault>,
     /// Further times in which the trial is disturbed, counted from the opening of the window: see `Period`.
     pub fault_periods: Vec<(Nanos, Nanos)>,
+}
+
+/// One of the processes that run a trial together. Their clients are numbered through, and share the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub index: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+impl TrialSpec {
+    /// The threads of all processes.
+    pub(crate) fn all_threads(&self) -> u32 {
+        self.threads * self.process.map_or(1, |process| process.of)
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -86,6 +86,9 @@ impl Trial {
     pub fn new(spec: TrialSpec) -> Result<Self, TrialError> {
         setup::check(&spec)?;
         let mut control = Control::new(spec.threads);
+        if spec.process.is_some() {
+            control = control.from_outside();
+        }
         if spec.until_steady {
             control = control.until_steady(spec.warmup);
         }
@@ -120,6 +123,11 @@ impl Trial {
         self.spec.duration == Nanos::NEVER
     }
 
+    /// For a trial of several processes: it begins at this time, once its threads are connected. The first call counts.
+    pub fn begin_at(&self, at: Nanos) {
+        self.control.begin_at(at);
+    }
+
     /// Ends the trial early; harmless before and after.
     pub fn stop(&self) {
         self.control.stop();
@@ -150,6 +158,9 @@ impl Running {
 }
 
 fn run(spec: &TrialSpec, control: &Arc<Control>, recording: Option<&Recording>) -> Result<Measured, TrialError> {
+    if spec.process.is_some() && recording.is_none() {
+        return Err(TrialError::Field("recording")); // Nothing else judges its events.
+    }
     let began = clock::now();
     control.live.begin(began);
     let (shares, judged) = judged(spec, control, |mut judges| {
@@ -160,20 +171,18 @@ fn run(spec: &TrialSpec, control: &Arc<Control>, recording: Option<&Recording>) 
         Ok((shares, recording::finish(judges)?))
     })?;
     control.enter(TrialPhase::Done, clock::now());
-    let recorded = recording.map(|recording| recorded(recording, spec, control, judged.ended));
+    let recorded = recording.map(|recording| recorded(recording, control, judged.ended));
     Ok(Measured {
         recorded,
         ..gather(spec, control, began, shares, judged)
     })
 }
 
-fn recorded(recording: &Recording, spec: &TrialSpec, control: &Control, ended: Nanos) -> Recorded {
+fn recorded(recording: &Recording, control: &Control, ended: Nanos) -> Recorded {
     let (start, end) = control.window();
     let reached = |at: Nanos| (at <= ended).then_some(at);
     Recorded {
-        files: (0..spec.threads as usize)
-            .map(|thread| recording.file(thread))
-            .collect(),
+        files: recording.files.clone(),
         window: (reached(start), reached(end)),
         ended,
     }
@@ -191,6 +200,9 @@ pub(crate) fn judged<T>(
     let checker = WindowedChecker::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
     if spec.strategy.is_optimistic() {
         let (done, _) = work((0..spec.threads).map(|_| Judge::NotJudged).collect())?;
+        Ok((done, checker.finish(clock::now())))
+    } else if spec.process.is_some() {
+        let (done, _) = work((0..spec.threads).map(|_| Judge::Later).collect())?;
         Ok((done, checker.finish(clock::now())))
     } else if spec.threads == 1 {
         let (done, judges_after) = work(vec![Judge::Inline(Box::new(checker))])?;

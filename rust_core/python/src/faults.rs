@@ -1,7 +1,7 @@
 //! The planned faults of a trial: from Python, and what became of them.
 
 use check::Report;
-use load::{ClientFault, Distribution, Fault, FaultAction, FaultFigures, LinkFault, Links, Period};
+use load::{ClientFault, Distribution, Fault, FaultAction, FaultFigures, LinkFault, Links, Period, PeriodFigures};
 use locks::Nanos;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -99,9 +99,9 @@ pub(crate) fn fault_periods(spec: &Bound<'_, PyDict>) -> PyResult<Vec<(Nanos, Na
 }
 
 /// What happened before, during and after the faults; empty without faults.
-pub(crate) fn periods<'py>(py: Python<'py>, figures: &FaultFigures) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn periods<'py>(py: Python<'py>, figures: &[PeriodFigures]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    for (period, figures) in Period::ALL.iter().zip(&figures.periods) {
+    for (period, figures) in Period::ALL.iter().zip(figures) {
         let dict = PyDict::new(py);
         dict.set_item("period", period.name())?;
         dict.set_item("length_ns", figures.length.0)?;

@@ -7,6 +7,7 @@ mod faults;
 mod fuzz;
 mod histograms;
 mod history;
+mod judging;
 mod lock_client;
 mod result;
 mod spec;
@@ -24,6 +25,8 @@ mod _core {
     use super::histograms::{histogram_buckets, merge_histograms};
     #[pymodule_export]
     use super::history::{FormatError, HistoryReader, RecordedLines};
+    #[pymodule_export]
+    use super::judging::{bury, judge_recordings};
     #[pymodule_export]
     use super::lock_client::{LockClient, LockPort, LockRetry, LockTicket};
     #[pymodule_export]

@@ -1,7 +1,8 @@
 //! The result of a trial, as Python sees it.
 
 use check::{GrantSpan, Report, Violation, ViolationCounts, ViolationKind};
-use load::{Columns, Histograms, Measured, NodeFigures};
+use hdrhistogram::Histogram;
+use load::{Columns, Ended, Histograms, Measured, NodeFigures, Phase};
 use locks::{Key, Nanos};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -17,6 +18,22 @@ pub(crate) struct HistogramRow {
     outcome: &'static str,
     count: u64,
     hdr: Py<PyBytes>,
+}
+
+impl HistogramRow {
+    fn new(py: Python<'_>, phase: Phase, ended: Ended, histogram: &Histogram<u64>) -> PyResult<Py<Self>> {
+        let row = Self {
+            phase: phase.name(),
+            outcome: ended.name(),
+            count: histogram.len(),
+            hdr: PyBytes::new(py, &encode(histogram)).unbind(),
+        };
+        Py::new(py, row)
+    }
+
+    pub(crate) fn of_handoffs(py: Python<'_>, histogram: &Histogram<u64>) -> PyResult<Py<Self>> {
+        Self::new(py, Phase::Handoff, Ended::Granted, histogram)
+    }
 }
 
 #[pyclass(frozen, get_all, module = "pybench._core")]
@@ -138,7 +155,7 @@ impl TrialResult {
                 ],
             )?,
             nodes: nodes(py, &measured.nodes)?.unbind(),
-            periods: faults::periods(py, &measured.faults)?.unbind(),
+            periods: faults::periods(py, &measured.faults.periods)?.unbind(),
             faults: faults::outcome(py, &measured.faults, &measured.report)?.map(Bound::unbind),
         })
     }
@@ -224,15 +241,9 @@ fn recorded(py: Python<'_>, measured: &Measured) -> PyResult<Option<Py<PyDict>>>
 }
 
 fn histograms<'py>(py: Python<'py>, histograms: &Histograms) -> PyResult<Bound<'py, PyList>> {
-    let rows = histograms.filled().map(|(phase, ended, histogram)| {
-        let row = HistogramRow {
-            phase: phase.name(),
-            outcome: ended.name(),
-            count: histogram.len(),
-            hdr: PyBytes::new(py, &encode(histogram)).unbind(),
-        };
-        Py::new(py, row)
-    });
+    let rows = histograms
+        .filled()
+        .map(|(phase, ended, histogram)| HistogramRow::new(py, phase, ended, histogram));
     PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
 }
 
@@ -282,11 +293,11 @@ fn columns<const N: usize>(py: Python<'_>, columns: [(&str, Vec<u64>); N]) -> Py
 }
 
 /// What the times, keys and clients of violations of a trial mean.
-struct Context<'a> {
-    began: Nanos,
-    names: &'a KeyNames,
+pub(crate) struct Context<'a> {
+    pub(crate) began: Nanos,
+    pub(crate) names: &'a KeyNames,
     /// How many of the checker's clients belong to each client of the trial.
-    keys_per_grant: u32,
+    pub(crate) keys_per_grant: u32,
 }
 
 fn timeline(py: Python<'_>, timeline: Columns) -> PyResult<Py<PyDict>> {
@@ -307,7 +318,7 @@ fn timeline(py: Python<'_>, timeline: Columns) -> PyResult<Py<PyDict>> {
     Ok(dict)
 }
 
-fn violations<'py>(py: Python<'py>, of: &Context<'_>, found: &[Violation]) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn violations<'py>(py: Python<'py>, of: &Context<'_>, found: &[Violation]) -> PyResult<Bound<'py, PyList>> {
     let namer = Namer {
         began: of.began,
         key: &|key| String::from_utf8_lossy(&of.names.name(key)).into_owned(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use history::{Exclusion, JudgedBy, Promises, TrialName};
 use load::lock_client::{LockClientSpec, extendable};
 use load::{Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll};
-use load::{PostgresServer, RedisServer, Speaks, Stage};
+use load::{PostgresServer, Process, RedisServer, Speaks, Stage};
 use locks::{ArgValue, Lease, Nanos, Retry, RetryKind, Strategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -112,12 +112,25 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         dies: field(spec, "dies")?,
         seed: field(spec, "seed")?,
         threads: field(spec, "threads")?,
+        process: process(spec)?,
         cores: field(spec, "cores")?,
         poll: choice(spec, "poll", &[("block", Poll::Block), ("spin", Poll::Spin)])?,
         least_belief: nanos(spec, "least_belief_ns")?,
         faults: faults(spec)?,
         fault_periods: fault_periods(spec)?,
     })
+}
+
+/// Which part of a trial of several processes this one runs; `None`: all of it.
+fn process(spec: &Bound<'_, PyDict>) -> PyResult<Option<Process>> {
+    if !spec.contains("process")? {
+        return Ok(None);
+    }
+    let given = dict(spec, "process")?;
+    Ok(Some(Process {
+        index: field(&given, "index")?,
+        of: field(&given, "of")?,
+    }))
 }
 
 /// Where the trial records its events, if it does.
@@ -132,7 +145,7 @@ pub(crate) fn recording(spec: &Bound<'_, PyDict>) -> PyResult<Option<load::Recor
         ("guard", JudgedBy::Guard),
     ];
     Ok(Some(load::Recording {
-        stem: field(&given, "stem")?,
+        files: field(&given, "files")?,
         lock: field(&given, "lock")?,
         promises: Promises {
             exclusion: exclusion(&given)?,

@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use load::{LoadError, ServerRefusal, TrialError};
+use locks::Nanos;
 use numpy::PyArray1;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError, PyValueError};
@@ -140,6 +141,10 @@ impl Trial {
         Ok(planted.into_iter().map(|plant| (plant.kind, plant.caught)).collect())
     }
 
+    fn begin_at(&self, at_ns: u64) {
+        self.inner.begin_at(Nanos(at_ns));
+    }
+
     fn stop(&self) {
         self.inner.stop();
     }
@@ -213,7 +218,7 @@ impl Drop for Trial {
     }
 }
 
-fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
+pub(crate) fn to_python(py: Python<'_>, error: &TrialError) -> PyErr {
     match error {
         TrialError::Load(LoadError::Connect { refusal, .. }) => {
             let raised = ConnectError::new_err(error.to_string());

@@ -93,6 +93,7 @@ impl Asked {
             dies: false,
             seed: self.seed,
             threads: processes,
+            process: None,
             cores: Vec::new(),
             poll: Poll::Block,
             least_belief: Nanos::ZERO,

@@ -86,7 +86,7 @@ impl TrialParams {
     pub(crate) fn new(spec: &TrialSpec) -> Result<Self, TrialError> {
         let max_in_flight = match spec.pace {
             Pace::Closed => spec.concurrency,
-            Pace::Open { max_in_flight, .. } => max_in_flight.div_ceil(spec.threads),
+            Pace::Open { max_in_flight, .. } => max_in_flight.div_ceil(spec.all_threads()),
         };
         Ok(Self {
             strategy: spec.strategy,

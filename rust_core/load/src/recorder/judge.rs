@@ -38,6 +38,8 @@ pub(crate) enum Judge {
     Ring(RingEnd),
     /// For locks that exclude nobody: there is no belief to judge.
     NotJudged,
+    /// Its events are recorded, and judged after the trial together with those of other processes.
+    Later,
     /// One of the others, whose events are recorded first.
     Recorded(Box<RecordedJudge>),
 }
@@ -64,7 +66,7 @@ impl Judge {
         match self {
             Self::Inline(checker) => checker.handle(at, event),
             Self::Ring(ring) => ring.push(at, event),
-            Self::NotJudged => {}
+            Self::NotJudged | Self::Later => {}
             Self::Recorded(_) => unreachable!("a recorded judge is none of another"),
         }
     }
@@ -89,7 +91,7 @@ impl Judge {
         match self {
             Self::Inline(checker) => Some(checker.found()),
             Self::Recorded(recorded) => recorded.judge.found(),
-            Self::Ring(_) | Self::NotJudged => None,
+            Self::Ring(_) | Self::NotJudged | Self::Later => None,
         }
     }
 
@@ -97,7 +99,7 @@ impl Judge {
     pub(crate) fn finish(self, at: Nanos) -> Option<Judged> {
         match self {
             Self::Inline(checker) => Some(checker.finish(at)),
-            Self::Ring(_) | Self::NotJudged | Self::Recorded(_) => None,
+            Self::Ring(_) | Self::NotJudged | Self::Later | Self::Recorded(_) => None,
         }
     }
 
@@ -153,7 +155,7 @@ impl WindowedChecker {
     }
 
     #[inline]
-    fn handle(&mut self, at: Nanos, event: Event) {
+    pub(crate) fn handle(&mut self, at: Nanos, event: Event) {
         match self.window {
             Window::Before => {
                 let (start, end) = self.control.window();

@@ -109,7 +109,7 @@ pub(crate) struct Periods {
 
 impl Periods {
     /// `None` without faults.
-    pub(super) fn of(faults: &[(Nanos, Nanos)]) -> Option<Box<Self>> {
+    pub(crate) fn of(faults: &[(Nanos, Nanos)]) -> Option<Box<Self>> {
         let counted = |_| Counted {
             grants: 0,
             errors: 0,
@@ -137,7 +137,7 @@ impl Periods {
         }
     }
 
-    pub(super) fn granted(&mut self, open: Nanos, response: Option<Nanos>) {
+    pub(crate) fn granted(&mut self, open: Nanos, response: Option<Nanos>) {
         let counted = &mut self.counted[self.at(open) as usize];
         counted.grants += 1;
         if let Some(response) = response {
@@ -182,7 +182,7 @@ impl Periods {
     }
 
     /// For a window of this length, with what was carried out when.
-    pub(super) fn finish(self, window: Nanos, spans: Vec<FaultSpan>) -> FaultFigures {
+    pub(crate) fn finish(self, window: Nanos, spans: Vec<FaultSpan>) -> FaultFigures {
         let lengths = self.lengths(window);
         let periods = self.counted.into_iter().zip(lengths);
         FaultFigures {

@@ -30,8 +30,8 @@ const STEP: usize = 52 * 20_480;
 /// Where a trial records its events, and what the header of its history says.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The path of the files, without `.THREAD.recording`.
-    pub stem: PathBuf,
+    /// The file of each thread.
+    pub files: Vec<PathBuf>,
     pub lock: String,
     /// The promises of the lock that are no rules of the checker.
     pub promises: Promises,
@@ -66,13 +66,6 @@ impl RecordedJudge {
 }
 
 impl Recording {
-    /// The path of the file of a thread.
-    pub fn file(&self, thread: usize) -> PathBuf {
-        let mut name = self.stem.clone().into_os_string();
-        name.push(format!(".{thread}.recording"));
-        name.into()
-    }
-
     /// Puts a recorder before each of the judges of a trial that began at `began`.
     pub(crate) fn before(
         &self,
@@ -81,6 +74,9 @@ impl Recording {
         rules: &Rules,
         began: Nanos,
     ) -> Result<Vec<Judge>, TrialError> {
+        if self.files.len() != judges.len() {
+            return Err(TrialError::Field("recording"));
+        }
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(TrialError::Recording)?;
         let preamble = Preamble {
             header: Header {
@@ -96,13 +92,13 @@ impl Recording {
             key_digits: spec.keys.saturating_sub(1).to_string().len(),
         };
         let preamble = preamble.encode();
-        let put = |(thread, judge)| {
-            let recorder = ThreadRecorder::create(&self.file(thread), &preamble)?;
+        let put = |(judge, file): (_, &PathBuf)| {
+            let recorder = ThreadRecorder::create(file, &preamble)?;
             Ok(Judge::Recorded(Box::new(RecordedJudge { recorder, judge })))
         };
         judges
             .into_iter()
-            .enumerate()
+            .zip(&self.files)
             .map(put)
             .collect::<io::Result<_>>()
             .map_err(TrialError::Recording)

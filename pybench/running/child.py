@@ -1,0 +1,128 @@
+"""A Python process that this process starts, speaks to over pipes, and ends: for trials that run in processes.
+
+Promises: the process ends with the `with` block, also when it is stopped by a signal. Nothing that is sent to it stands
+on a command line or in an environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, Self
+
+from pybench import _core
+
+OUR_ROOT = Path(__file__).parents[2]
+
+
+def inherited_variables() -> dict[str, str]:
+    """The environment variables without those that choose where Python finds its modules."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
+def our_variables() -> dict[str, str]:
+    """The environment variables for a process that runs this very pybench."""
+    path = os.pathsep.join(filter(None, [str(OUR_ROOT), os.environ.get("PYTHONPATH")]))
+    return inherited_variables() | {"PYTHONPATH": path}
+
+
+def connect_error(text: str, refusal: Sequence[Any] | None) -> _core.ConnectError:
+    """The `ConnectError` of a trial in another process, which sent its text and its refusal."""
+    error = _core.ConnectError(text)
+    error.refusal = None if refusal is None else (refusal[0], refusal[1], refusal[2], refusal[3])
+    return error
+
+
+class Child:
+    """One process that runs a module. A context manager; leaving it ends the process."""
+
+    def __init__(
+        self,
+        python: str | Path,
+        module: str,
+        *,
+        variables: Mapping[str, str],
+        hear: Callable[[str], None],
+        ended: Callable[[], None] = lambda: None,
+        files: Sequence[int] = (),
+    ) -> None:
+        """Start it; a thread calls `hear` for each line that it prints, and `ended` after the last.
+
+        It inherits the descriptors `files`. Raises OSError where it cannot be started.
+        """
+        self._errors = TemporaryFile()  # noqa: SIM115 - closed with the process
+        # -P: the working folder may hold another pybench. A session of its own: Ctrl-C is for this process alone.
+        command = [str(python), "-P", "-m", module]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=variables,
+                pass_fds=files,
+                start_new_session=True,
+                encoding="utf-8",
+            )
+        except OSError:
+            self._errors.close()
+            raise
+        self._reader = threading.Thread(target=self._read, args=(hear, ended), daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def send(self, line: str) -> None:
+        """Send a line. A process that has ended does not get it."""
+        assert self._process.stdin is not None, "the process has a pipe"
+        # A pipe that was closed already is a ValueError.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+
+    def stop(self) -> None:
+        """End what it says: the process reads the end of its input."""
+        assert self._process.stdin is not None, "the process has a pipe"
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal, unless it has ended."""
+        self._process.send_signal(number)
+
+    def heard_all(self, limit_s: float) -> bool:
+        """Wait until all that it prints was heard; false where that takes longer."""
+        self._reader.join(limit_s)
+        return not self._reader.is_alive()
+
+    def exit_code(self) -> int:
+        """Wait for its end."""
+        return self._process.wait()
+
+    def last_words(self) -> str:
+        """The last line that it wrote to its standard error."""
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip()
+        return said.splitlines()[-1] if said else "nothing"
+
+    def _read(self, hear: Callable[[str], None], ended: Callable[[], None]) -> None:
+        assert self._process.stdout is not None, "the process has a pipe"
+        for line in self._process.stdout:
+            hear(line)
+        ended()

@@ -1,0 +1,74 @@
+"""Runs whose cells are spread over worker processes: what is recorded of them, and how they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from pybench.exits import Exit
+from pybench.matrix import matrix_from_options
+from pybench.records import judging
+from pybench.running import job
+from pybench.running.job import Job, Outcome
+from pybench.running.watch import Running, Silent, Slot
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+
+def run(folder: Path, watch: Silent | None = None, *, history: bool = False, **options: str) -> Outcome:
+    usual = {"strategy": "mutex", "trials": "1", "warmup": "50ms", "concurrency": "8", "processes": "2"}
+    matrix = matrix_from_options(**{**usual, **options})
+    return job.carry_out(Job(matrix, command=[], out=folder, history=history), watch=watch)
+
+
+def test_a_run_records_what_a_killed_process_left_and_its_history_has_the_same_verdict(tmp_path: Path):
+    plan = "pause process[1] at 150ms for 100ms, kill process[0] at 300ms"
+    # Each client has a key of its own for most of the time, so that the killed ones hold some.
+    load = {"keys": "8", "hold": "40ms", "ttl": "400ms", "duration": "1200ms", "faults": plan}
+    outcome = run(tmp_path / "run", history=True, **load)
+    assert outcome.error is None
+    [row] = outcome.run.trials.to_dict("records")
+    assert (row["status"], row["promise_broken"], row["processes"]) == ("complete", False, 2)
+    assert row["findings"] == row["double_grants"] == 0
+    assert row["orphans"] >= 1
+    assert 100 < row["time_to_free_ms"] < 1_100
+    assert row["grants_after_per_s"] > 0
+    assert outcome.run.faults["name"].tolist() == ["pause process[1]", "kill process[0]"]
+    assert outcome.run.faults["error"].isna().all()
+    assert len(outcome.run.clients) == 8
+    clients = outcome.run.clients
+    assert clients["grants"].sum() == row["grants"]
+    assert (clients["grants"] > 0).all(), "also those that were killed later"
+    assert clients["attempts"].isna().tolist() == [True] * 4 + [False] * 4
+    assert (clients["wait_mean_us"] > 0).all()
+    assert outcome.run.timeline["grants"].sum() == row["grants"]
+    assert outcome.exit is Exit.OK
+    [judged] = judging.judge_paths([tmp_path / "run"])
+    assert judged.counts["lease_overruns"] == row["lease_overruns"]
+    assert judged.counts["findings"] == 0
+    assert not list((tmp_path / "run").rglob("*.recording"))
+
+
+class Interrupting(Silent):
+    """Sends Ctrl-C once a trial of the plan has grants."""
+
+    def trial_begins(self, slot: Slot, trial: Running) -> None:
+        def interrupt() -> None:
+            wait_until(lambda: trial.progress().grants > 10, "locks are granted")
+            os.kill(os.getpid(), signal.SIGINT)
+
+        if slot.number:
+            threading.Thread(target=interrupt, daemon=True).start()
+
+
+def test_an_interrupted_run_keeps_what_its_processes_counted(tmp_path: Path):
+    outcome = run(tmp_path / "run", Interrupting(), duration="20s", hold="1ms")
+    assert outcome.exit is Exit.INTERRUPTED
+    [row] = outcome.run.trials.to_dict("records")
+    assert (row["status"], row["grants"] > 10, row["violations"]) == ("interrupted", True, 0)
+    assert row["window_s"] < 20
