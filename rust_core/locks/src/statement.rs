@@ -74,7 +74,8 @@ pub enum OnConflict {
     SentAgain,
     /// The transaction has ended, and the lock with it: nothing is left to do.
     EndsTheLock,
-    /// The statement touches no row and waits for no lock. If it still fails, the session is closed.
+    /// The statement touches no row and waits for no lock, or it is a guarded work's, which sends nothing again. If it
+    /// still fails, a lock closes the session.
     NotExpected,
 }
 
@@ -109,7 +110,14 @@ impl Statement {
             | Self::SerializableWrite => OnConflict::NextAttempt,
             Self::LeaseRelease | Self::FenceTake | Self::ValueRead | Self::FencedWrite => OnConflict::SentAgain,
             Self::Commit => OnConflict::EndsTheLock,
-            Self::AdvisoryUnlock | Self::AdvisoryUnlockShared | Self::Rollback => OnConflict::NotExpected,
+            Self::AdvisoryUnlock
+            | Self::AdvisoryUnlockShared
+            | Self::Rollback
+            | Self::GuardWrite
+            | Self::GuardCount
+            | Self::GuardTake
+            | Self::GuardBuy
+            | Self::GuardFencedWrite => OnConflict::NotExpected,
         }
     }
 }
@@ -192,6 +200,17 @@ statements! {
     /// refused.
     FencedWrite = Nothing, [Row, First, Second],
         "UPDATE {locks} SET value = $3 + 1 WHERE id = $1 AND fence = $2 RETURNING id", false;
+    /// The statements of guarded works, about the table of guarded values: see `guard`. Whatever the value is by now, it
+    /// becomes the first number.
+    GuardWrite = Nothing, [Row, First], "UPDATE {locks} SET value = $2 WHERE id = $1 RETURNING id", false;
+    GuardCount = Nothing, [Row], "UPDATE {locks} SET value = value + 1 WHERE id = $1 RETURNING id", false;
+    GuardTake = Nothing, [Row], "UPDATE {locks} SET value = value - 1 WHERE id = $1 RETURNING id", false;
+    /// Returns no row when nothing is left.
+    GuardBuy = Nothing, [Row],
+        "UPDATE {locks} SET value = value - 1 WHERE id = $1 AND value >= 1 RETURNING id", false;
+    /// Takes the writer's fence. Returns no row when a write with a higher fence was accepted before.
+    GuardFencedWrite = Nothing, [Row, First],
+        "UPDATE {locks} SET fence = $2, value = value + 1 WHERE id = $1 AND fence <= $2 RETURNING id", false;
     Commit = Nothing, [], "", true;
     Rollback = Nothing, [], "ROLLBACK", false;
 }

@@ -35,6 +35,8 @@ pub(crate) struct TrialResult {
     finding: Option<String>,
     errors: Py<PyList>,
     writes: Py<PyDict>,
+    /// By how much the acknowledged writes changed each row; empty without a guard.
+    changed: Py<numpy::PyArray1<i64>>,
     recorded: Option<Py<PyDict>>,
 }
 
@@ -114,6 +116,7 @@ impl TrialResult {
                     ("unknown", measured.writes.unknown),
                 ],
             )?,
+            changed: numpy::PyArray1::from_vec(py, measured.writes.changed).unbind(),
             timeline: timeline(py, measured.timeline)?,
             clients: columns(
                 py,

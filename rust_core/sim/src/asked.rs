@@ -95,6 +95,7 @@ impl Asked {
             least_belief: Nanos::ZERO,
             faults: Vec::new(),
             fault_periods: Vec::new(),
+            guard: None,
         }
     }
 }

@@ -85,6 +85,7 @@ impl VirtualTransport {
             ConnectionKind::SharedByClients => u32::from(to.0),
             ConnectionKind::Own => self.servers + client,
             ConnectionKind::Subscribing => self.connections.len() as u32 - 1,
+            ConnectionKind::Guard => unreachable!("a world has no guarded resource"),
         }
     }
 
