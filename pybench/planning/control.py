@@ -14,6 +14,7 @@ from dataclasses import replace
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS
 from pybench.matrix.faults import NO_FAULTS
+from pybench.matrix.guards import NO_GUARD
 from pybench.matrix.round_trips import NO_ROUND_TRIP
 from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
@@ -84,7 +85,7 @@ def client_cost_cell(cell: Cell, backend: str, kind: ServerKind) -> Cell:
 
 
 def undisturbed(cell: Cell) -> Cell:
-    """`cell` with uniform keys in a closed loop without pauses, faults, stages, a search or an added round trip."""
+    """`cell` with uniform keys in a closed loop: no pauses, faults, stages, search, added round trip or guard."""
     return replace(
         cell,
         key_choice=KeyChoice("uniform"),
@@ -93,6 +94,8 @@ def undisturbed(cell: Cell) -> Cell:
         stages=NO_STAGES,
         mode=MEASURE,
         faults=NO_FAULTS,
+        guard=NO_GUARD,
+        guard_kind=None,
         rate_per_s=None,
         after_lease="continue",
     )

@@ -12,14 +12,15 @@ from pybench.columns import COLUMNS
 from pybench.errors import RecordError
 from pybench.matrix.cells import CELL_COLUMNS
 
-SCHEMA = 6
+SCHEMA = 7
 """Schema 1 had the named axes as text. Since schema 2 every axis is a column, with durations and rates as numbers.
 Schema 3 added the axis `rtt`: a pybench that does not know it would compare cells of different networks.
 Schema 4 added the axis `stages`, for the same reason, and the load `offered` in each step of the time line.
 Schema 5 added the axis `mode`: a cell that searches for its limit has no rate, and must not be compared as a closed
 loop. It added the files of clients, commands, nodes and telemetry, too, which folders of earlier schemas lack.
 Schema 6 added the axis `faults`, since figures under faults must not be compared with those of healthy servers, and
-the file of faults."""
+the file of faults.
+Schema 7 added the axes `guard` and `guard_on`, since guarded work takes longer than a hold without it."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}

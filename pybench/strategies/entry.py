@@ -172,6 +172,8 @@ class Strategy:
     judged_by: Judge = Judge.BELIEF
     lost_by: tuple[str, ...] = ()
     """Events after which two clients may hold the lock, as short noun phrases; the end of the lease is not listed."""
+    needs_guard: bool = False
+    """Whether it has no lock at all: the guarded work itself is one atomic step."""
     uses_rows: bool = False
     """Whether each key is a row of a table of the database."""
     promises: frozenset[Promise] = frozenset()

@@ -1,0 +1,48 @@
+"""Where the beliefs of holders and the effects of their guarded works disagree, in one clause.
+
+Promises: says only what the counts show. Does not do: deciding the verdict; see `verdicts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pybench.numbers import plural
+
+if TYPE_CHECKING:
+    from pybench.matrix.guards import Guard
+
+_OVERLAPS = ("double_grants", "double_grants_after_overrun", "sessions_lost", "lease_overruns")
+_HARMS = {
+    "lost_updates": ("lost update", "lost updates"),
+    "surplus_updates": ("surplus update", "surplus updates"),
+    "oversold": ("unit oversold", "units oversold"),
+    "sum_error": ("unit of a wrong sum", "units of a wrong sum"),
+}
+_HARMLESS = {
+    "counter": "no update was lost: none of these works wrote between the read and the write of another",
+    "stock": "nothing was oversold: enough was left for all of them",
+    "transfer": "no balance is wrong: none of these works wrote between the reads and the writes of another",
+}
+
+
+def belief_and_effects(totals: Mapping[str, int | None], guard: Guard) -> str:
+    """What the effects say beside the beliefs; empty where both say the same, or nobody believed in anything."""
+    if guard.kind not in _HARMLESS:
+        return ""  # Of fenced-write the reason names both.
+    overlaps = sum(totals.get(name) or 0 for name in _OVERLAPS)
+    harms = [plural(count, *_HARMS[name]) for name in _HARMS if (count := totals.get(name) or 0)]
+    if overlaps and not harms:
+        if totals.get("final_value") is None:
+            return "the final values were not read, so nobody knows what these overlaps did"
+        return f"{plural(overlaps, 'overlap')}, but {_HARMLESS[guard.kind]}"
+    if harms and not overlaps:
+        return "no two holders believed in the lock at once, but their writes collided"
+    return ""
+
+
+def unknown_writes(totals: Mapping[str, int | None]) -> str:
+    """A clause about guarded writes without a reply; empty where there are none."""
+    count = totals.get("unknown_writes") or 0
+    return f"{plural(count, 'guarded write')} had no reply, so their keys prove less" if count else ""
