@@ -52,8 +52,7 @@ def guard_effects(
             effects["oversold"] = _sum_above(-values)
             effects |= {"lost_updates": _sum_above(beyond), "surplus_updates": _sum_above(-beyond - unknown)}
         case _:
-            is_relative = is_atomic or guard.kind == "fenced-write"
-            judged = beyond if is_relative else beyond[unknown == 0]
+            judged = beyond if is_atomic else beyond[unknown == 0]
             effects |= {"lost_updates": _sum_above(-judged), "surplus_updates": _sum_above(beyond - unknown)}
     return effects
 

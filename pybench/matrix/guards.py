@@ -4,7 +4,7 @@ none             a hold is only time
 counter          read a number, think, write the next one
 stock(N)         read what is left of N, think, take one if there was one
 transfer(N)      read two accounts that began with N, think, write both: some moves from the larger to the smaller
-fenced-write     read, think, write with the fence of the lock: the resource refuses a lower fence than before
+fenced-write     as counter, with the fence of the lock: the resource refuses a lower fence than any before
 """
 
 from __future__ import annotations

@@ -297,7 +297,8 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
     }
     control.live.finish(&counters, &mut histograms, found(&judged.report));
     if !spec.strategy.has_belief() {
-        // Nobody told the checker of a grant. An optimistic lock is tested whenever another client wrote in between: then its write must be refused.
+        // Nobody told the checker of a grant. An optimistic lock is tested whenever another client wrote in between: then
+        // its write must be refused. An atomic step is tested whenever another client works on the same key.
         judged.report.figures.grants = counters.grants;
         judged.report.figures.contended_grants = counters.conflicted_grants;
     }

@@ -26,7 +26,8 @@ pub enum GuardKind {
     Stock,
     /// Reads the balances of two accounts and writes both, as absolute values: moves some from the larger to the smaller.
     Transfer,
-    /// Reads, and writes with the fence of the lock. The resource refuses a write after one with a higher fence.
+    /// As `Counter`, with the fence of the lock in both. The resource refuses a lower fence than any before: once the
+    /// next holder has read, no earlier holder writes.
     FencedWrite,
 }
 
@@ -71,7 +72,7 @@ pub enum WorkEnd {
     SoldOut,
     /// A constraint of the resource refused the write.
     Refused,
-    /// The resource had accepted a write with a higher fence.
+    /// The resource had met a higher fence.
     Stale,
     /// The read or the write failed, or nobody wanted the work any more; nothing was written.
     Abandoned,
@@ -141,7 +142,7 @@ impl GuardKind {
             Self::Counter => &[Script::GuardRead, Script::GuardWrite, Script::GuardCount],
             Self::Stock => &[Script::GuardRead, Script::GuardTake, Script::GuardBuy],
             Self::Transfer => &[Script::GuardRead, Script::GuardWrite],
-            Self::FencedWrite => &[Script::GuardRead, Script::GuardFencedWrite],
+            Self::FencedWrite => &[Script::GuardFencedRead, Script::GuardFencedWrite],
         }
     }
 
@@ -151,7 +152,7 @@ impl GuardKind {
             Self::Counter => &[Statement::ValueRead, Statement::GuardWrite, Statement::GuardCount],
             Self::Stock => &[Statement::ValueRead, Statement::GuardTake, Statement::GuardBuy],
             Self::Transfer => &[Statement::ValueRead, Statement::GuardWrite],
-            Self::FencedWrite => &[Statement::ValueRead, Statement::GuardFencedWrite],
+            Self::FencedWrite => &[Statement::GuardFencedRead, Statement::GuardFencedWrite],
         }
     }
 
@@ -196,8 +197,12 @@ impl GuardedWork {
         self.state = State::Reading {
             until: now.after(self.rules.reply_timeout),
         };
+        let (script, statement) = match self.rules.kind {
+            GuardKind::FencedWrite => (Script::GuardFencedRead, Statement::GuardFencedRead),
+            GuardKind::Counter | GuardKind::Stock | GuardKind::Transfer => (Script::GuardRead, Statement::ValueRead),
+        };
         for place in 0..self.rules.kind.keys() {
-            let read = self.command(Script::GuardRead, Statement::ValueRead, place, 0);
+            let read = self.command(script, statement, place, [self.fence_number(), 0]);
             self.send(place, read, out);
         }
     }
@@ -252,6 +257,10 @@ impl GuardedWork {
         matches!(self.state, State::Idle)
     }
 
+    pub const fn is_reading(&self) -> bool {
+        matches!(self.state, State::Reading { .. })
+    }
+
     /// Whether a write was sent whose reply has not come.
     pub const fn is_writing(&self) -> bool {
         matches!(self.state, State::Writing { .. })
@@ -268,11 +277,6 @@ impl GuardedWork {
         })
     }
 
-    /// The fence with which it writes.
-    pub const fn fence(&self) -> Option<Fence> {
-        self.work.fence
-    }
-
     fn replied(&mut self, now: Nanos, place: usize, reply: Reply, out: &mut Actions) -> Option<WorkEnd> {
         match (self.state, reply) {
             (State::Reading { .. }, Reply::Int(value)) => {
@@ -285,6 +289,9 @@ impl GuardedWork {
                 }
                 self.think(now, out);
                 None
+            }
+            (State::Reading { .. }, Reply::Nil) if self.rules.kind == GuardKind::FencedWrite => {
+                self.end(WorkEnd::Stale)
             }
             // An error, or there is no such row.
             (State::Reading { .. }, _) => self.end(WorkEnd::Abandoned),
@@ -355,13 +362,18 @@ impl GuardedWork {
             (GuardKind::Counter, false) | (GuardKind::Transfer, _) => (Script::GuardWrite, Statement::GuardWrite),
         };
         for place in 0..self.rules.kind.keys() {
-            let number = match self.rules.kind {
-                GuardKind::FencedWrite => self.work.fence.map_or(0, |fence| fence.0.get()),
-                _ => self.read[place].saturating_add(self.delta(place)).cast_unsigned(),
+            let value = self.read[place].saturating_add(self.delta(place)).cast_unsigned();
+            let numbers = match self.rules.kind {
+                GuardKind::FencedWrite => [self.fence_number(), value],
+                GuardKind::Counter | GuardKind::Stock | GuardKind::Transfer => [value, 0],
             };
-            let write = self.command(script, statement, place, number);
+            let write = self.command(script, statement, place, numbers);
             self.send(place, write, out);
         }
+    }
+
+    fn fence_number(&self) -> u64 {
+        self.work.fence.map_or(0, |fence| fence.0.get())
     }
 
     fn larger(&self) -> usize {
@@ -407,12 +419,12 @@ impl GuardedWork {
         (0..2).find(|&place| self.pending[place].is_some_and(|pending| pending.call == call))
     }
 
-    fn command(&self, script: Script, statement: Statement, place: usize, number: u64) -> Command {
+    fn command(&self, script: Script, statement: Statement, place: usize, numbers: [u64; 2]) -> Command {
         let key = self.work.keys[place];
         if self.rules.is_database {
-            statement.about(key, [number, 0])
+            statement.about(key, numbers)
         } else {
-            Command::by_sha(script, key, Token::NONE, [number, 0])
+            Command::by_sha(script, key, Token::NONE, numbers)
         }
     }
 

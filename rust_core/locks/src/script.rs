@@ -36,7 +36,8 @@ scripts! {
     /// The scripts of guarded works: see `guard`.
     GuardBuy = "guard_buy", [Guarded], 0;
     GuardCount = "guard_count", [Guarded], 0;
-    GuardFencedWrite = "guard_fenced_write", [Guarded, GuardedFence], 1;
+    GuardFencedRead = "guard_fenced_read", [Guarded, GuardedFence], 1;
+    GuardFencedWrite = "guard_fenced_write", [Guarded, GuardedFence], 2;
     GuardRead = "guard_read", [Guarded], 0;
     GuardTake = "guard_take", [Guarded], 0;
     GuardWrite = "guard_write", [Guarded], 1;
@@ -79,7 +80,7 @@ pub enum Companion {
     Fence,
     /// The guarded resource: a number. No part of the lock.
     Guarded,
-    /// The highest fence with which the guarded resource was written.
+    /// The highest fence that the guarded resource has met.
     GuardedFence,
     /// The readers, each with the end of its lease.
     Readers,

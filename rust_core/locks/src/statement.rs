@@ -117,6 +117,7 @@ impl Statement {
             | Self::GuardCount
             | Self::GuardTake
             | Self::GuardBuy
+            | Self::GuardFencedRead
             | Self::GuardFencedWrite => OnConflict::NotExpected,
         }
     }
@@ -208,9 +209,13 @@ statements! {
     /// Returns no row when nothing is left.
     GuardBuy = Nothing, [Row],
         "UPDATE {locks} SET value = value - 1 WHERE id = $1 AND value >= 1 RETURNING id", false;
-    /// Takes the writer's fence. Returns no row when a write with a higher fence was accepted before.
-    GuardFencedWrite = Nothing, [Row, First],
-        "UPDATE {locks} SET fence = $2, value = value + 1 WHERE id = $1 AND fence <= $2 RETURNING id", false;
+    /// Takes the fence of the work, and keeps it: from now on a lower one is refused. Returns no row when a higher fence
+    /// came before.
+    GuardFencedRead = Nothing, [Row, First],
+        "UPDATE {locks} SET fence = $2 WHERE id = $1 AND fence <= $2 RETURNING value", false;
+    /// Takes the fence and the value. Returns no row when a higher fence came before.
+    GuardFencedWrite = Nothing, [Row, First, Second],
+        "UPDATE {locks} SET value = $3 WHERE id = $1 AND fence <= $2 RETURNING id", false;
     Commit = Nothing, [], "", true;
     Rollback = Nothing, [], "ROLLBACK", false;
 }

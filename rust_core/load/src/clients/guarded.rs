@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use check::Event as Judged;
 use locks::{Event, Fence, GuardKind, GuardedWork, Key, LockMachine, Mode, Nanos, Work, WorkEnd, WorkEvent};
 
-use super::client::Doing;
+use super::client::{Counted, Doing};
 use super::trial_params::TrialParams;
 use super::{Action, Actions, Clients, Ports};
 use crate::recorder::Recorder;
 use crate::spec::AfterLease;
 use crate::transport::{Outgoing, Sender, Transport};
 
-/// The highest fence of an acknowledged write to each key, over all threads. Empty unless writes carry fences.
+/// The highest fence that the resource of each key has accepted, over all threads. Empty unless works carry fences.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     highest: Box<[AtomicU64]>,
@@ -54,6 +54,8 @@ impl Accepted {
 pub(super) struct Guards {
     works: Vec<Guarded>,
     accepted: Option<Arc<Accepted>>,
+    /// How many works concern each key just now. Empty unless works are atomic steps: all others are judged by beliefs.
+    at_work: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -69,6 +71,7 @@ impl Guards {
     pub(super) const NONE: Self = Self {
         works: Vec::new(),
         accepted: None,
+        at_work: Vec::new(),
     };
 
     #[inline]
@@ -81,6 +84,13 @@ impl Guards {
     pub(super) fn granted(&mut self, client: u32, fence: Option<Fence>) {
         if let Some(guarded) = self.works.get_mut(client as usize) {
             guarded.fence = fence;
+        }
+    }
+
+    /// The resource of this key has accepted the fence of the client.
+    fn accept(&self, key: Key, client: u32) {
+        if let (Some(fence), Some(accepted)) = (self.works[client as usize].fence, &self.accepted) {
+            accepted.accept(key, fence.0.get());
         }
     }
 
@@ -103,6 +113,7 @@ impl<L: LockMachine> Clients<L> {
             self.guards = Guards {
                 works: (0..self.list.len()).map(guarded).collect(),
                 accepted: Some(Arc::clone(accepted)),
+                at_work: vec![0; if rules.is_atomic { self.params.written_keys } else { 0 }],
             };
         }
     }
@@ -114,6 +125,12 @@ impl<L: LockMachine> Clients<L> {
             Some(&[first, second, ..]) => [first, second],
             _ => [client.key; 2],
         };
+        if let Some(others) = self.guards.at_work.get_mut(client.key.0 as usize) {
+            if *others > 0 && client.counted != Counted::No {
+                to.recorder.conflicted();
+            }
+            *others += 1;
+        }
         let guarded = &mut self.guards.works[index as usize];
         let work = Work {
             keys,
@@ -133,7 +150,13 @@ impl<L: LockMachine> Clients<L> {
             return;
         }
         let mut actions = self.spare.pop().unwrap_or_default();
-        let end = self.guards.works[index as usize].work.on(now, event, &mut actions);
+        let guarded = &mut self.guards.works[index as usize];
+        let was_reading = guarded.work.is_reading();
+        let end = guarded.work.on(now, event, &mut actions);
+        if was_reading && end.is_none() && !guarded.work.is_reading() {
+            // The resource has met this fence: it refuses lower ones from now on.
+            self.guards.accept(self.list[index as usize].key, index);
+        }
         self.carry_out(index, actions, to);
         match end {
             Some(end) => {
@@ -234,7 +257,11 @@ impl<L: LockMachine> Clients<L> {
 
     /// Counts what a work has done; `end` is `None` if it was cut short. In the whole trial, because the resource
     /// contains the writes of the whole trial.
-    fn count_work(&self, index: u32, end: Option<WorkEnd>, recorder: &mut Recorder) {
+    fn count_work(&mut self, index: u32, end: Option<WorkEnd>, recorder: &mut Recorder) {
+        let key = self.list[index as usize].key;
+        if let Some(others) = self.guards.at_work.get_mut(key.0 as usize) {
+            *others -= 1;
+        }
         let guarded = &self.guards.works[index as usize];
         for write in guarded.work.writes() {
             let row = write.key.0 as usize;
@@ -243,13 +270,10 @@ impl<L: LockMachine> Clients<L> {
                 continue;
             }
             recorder.guarded_write_acknowledged(row, write.delta);
-            if let (Some(fence), Some(accepted)) = (guarded.fence, &self.guards.accepted) {
-                let fence = fence.0.get();
-                if fence < guarded.floor {
-                    recorder.stale_write_was_accepted();
-                }
-                accepted.accept(write.key, fence);
+            if guarded.fence.is_some_and(|fence| fence.0.get() < guarded.floor) {
+                recorder.stale_write_was_accepted();
             }
+            self.guards.accept(write.key, index);
         }
         match end {
             Some(WorkEnd::Done) | None => {}
