@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
     from pybench.matrix.guards import Guard
 
-COUNTED = (
-    *("acknowledged_writes", "unknown_writes", "stale_writes", "sold_out", "refused_writes"),
-    *("abandoned_works", "stale_writes_accepted"),
-)
-"""What the core counts, in the whole trial."""
+COUNTED = ("acknowledged_writes", "unknown_writes", "abandoned_works")
+"""What the core counts of all works, in the whole trial."""
+COUNTED_OF = {
+    "stock": ("sold_out",),
+    "fenced-write": ("stale_writes", "stale_writes_accepted"),
+}
+"""What it counts besides, of works of this kind."""
 
 
 def guard_effects(
@@ -38,7 +40,8 @@ def guard_effects(
 
     `is_atomic`: the writes of a counter add one on the server, and are no absolute values.
     """
-    effects: dict[str, int | None] = {name: totals[name] for name in COUNTED}
+    names = [*COUNTED, *COUNTED_OF.get(guard.kind, ()), *(["refused_writes"] if guard.constraint else [])]
+    effects: dict[str, int | None] = {name: totals[name] for name in names}
     if values is None:
         return effects
     unknown = writes["unknown"].astype(np.int64)

@@ -22,7 +22,7 @@ _HARMS = {
 }
 _HARMLESS = {
     "counter": "no update was lost: none of these works wrote between the read and the write of another",
-    "stock": "nothing was oversold: enough was left for all of them",
+    "stock": "nothing was oversold: no two of these works took the last unit",
     "transfer": "no balance is wrong: none of these works wrote between the reads and the writes of another",
 }
 
@@ -31,12 +31,14 @@ def belief_and_effects(totals: Mapping[str, int | None], guard: Guard) -> str:
     """What the effects say beside the beliefs; empty where both say the same, or nobody believed in anything."""
     if guard.kind not in _HARMLESS:
         return ""  # Of fenced-write the reason names both.
+    if totals.get("final_value") is None:
+        return "the final values of the guarded resource could not be read, so the effects are not known"
     overlaps = sum(totals.get(name) or 0 for name in _OVERLAPS)
     harms = [plural(count, *_HARMS[name]) for name in _HARMS if (count := totals.get(name) or 0)]
     if overlaps and not harms:
-        if totals.get("final_value") is None:
-            return "the final values were not read, so nobody knows what these overlaps did"
-        return f"{plural(overlaps, 'overlap')}, but {_HARMLESS[guard.kind]}"
+        refused = totals.get("refused_writes") or 0
+        saved = f"nothing was oversold: the constraint refused {plural(refused, 'write')}" if refused else ""
+        return f"{plural(overlaps, 'overlap')}, but {saved or _HARMLESS[guard.kind]}"
     if harms and not overlaps:
         return "no two holders believed in the lock at once, but their writes collided"
     return ""
@@ -45,4 +47,5 @@ def belief_and_effects(totals: Mapping[str, int | None], guard: Guard) -> str:
 def unknown_writes(totals: Mapping[str, int | None]) -> str:
     """A clause about guarded writes without a reply; empty where there are none."""
     count = totals.get("unknown_writes") or 0
-    return f"{plural(count, 'guarded write')} had no reply, so their keys prove less" if count else ""
+    silent = plural(count, "guarded write had no reply, so its key proves", "guarded writes had no reply, so their keys prove")
+    return f"{silent} less" if count else ""

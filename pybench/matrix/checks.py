@@ -157,7 +157,9 @@ def _unknown_backends(matrix: Matrix) -> Iterator[Problem]:
 
     for path, name in guard_backends_named(matrix):
         if name not in matrix.backends:
-            hint = suggestion(name, [OWN_SERVER, *matrix.backends])
+            # A default backend that no strategy needs is there as soon as it is named.
+            known = matrix.backends if "backends" in matrix.model_fields_set else ServerKind
+            hint = suggestion(name, [OWN_SERVER, *known])
             yield Problem(path, f"there is no backend {shown(name)} for the guarded resource", hint)
 
 

@@ -232,12 +232,13 @@ def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False, overhea
 
 
 def _backends(cell: Cell) -> list[str]:
-    return parts_of_place(cell.backend)
+    return [*parts_of_place(cell.backend), *([cell.guard_on] if cell.guard else [])]
 
 
 def _table_ns(cell: Cell) -> int:
-    """The time for the table of one trial of `cell` in nanoseconds; 0 for a lock without a table."""
-    return SCHEMA_NS + cell.keys * ROW_NS if CATALOGUE[cell.strategy].uses_rows else 0
+    """The time for the tables of one trial of `cell` in nanoseconds: of its lock, and of its guarded resource."""
+    tables = CATALOGUE[cell.strategy].uses_rows + (cell.guard_kind is ServerKind.POSTGRES)
+    return tables * (SCHEMA_NS + cell.keys * ROW_NS)
 
 
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:

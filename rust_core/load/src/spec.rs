@@ -79,7 +79,9 @@ impl TrialSpec {
 
     /// The servers of the lock, and then that of the guard.
     pub(crate) fn all_servers(&self) -> impl Iterator<Item = &ServerSpec> {
-        self.servers.iter().chain(self.guard.as_ref().map(|guard| &guard.server))
+        self.servers
+            .iter()
+            .chain(self.guard.as_ref().map(|guard| &guard.server))
     }
 }
 

@@ -187,7 +187,10 @@ impl GuardedWork {
 
     /// Begins a work; only when idle. What it sends goes to `out`.
     pub fn begin(&mut self, now: Nanos, work: Work, out: &mut Actions) {
-        assert!(self.state == State::Idle, "a work begins, but the last one has not ended");
+        assert!(
+            self.state == State::Idle,
+            "a work begins, but the last one has not ended"
+        );
         self.work = work;
         self.written = [None; 2];
         self.refusal = WorkEnd::Abandoned;
@@ -197,12 +200,13 @@ impl GuardedWork {
         self.state = State::Reading {
             until: now.after(self.rules.reply_timeout),
         };
-        let (script, statement) = match self.rules.kind {
-            GuardKind::FencedWrite => (Script::GuardFencedRead, Statement::GuardFencedRead),
-            GuardKind::Counter | GuardKind::Stock | GuardKind::Transfer => (Script::GuardRead, Statement::ValueRead),
+        let fence = self.work.fence.map_or(0, |fence| fence.0.get());
+        let (script, statement, number) = match self.rules.kind {
+            GuardKind::FencedWrite => (Script::GuardFencedRead, Statement::GuardFencedRead, fence),
+            GuardKind::Counter | GuardKind::Stock | GuardKind::Transfer => (Script::GuardRead, Statement::ValueRead, 0),
         };
         for place in 0..self.rules.kind.keys() {
-            let read = self.command(script, statement, place, [self.fence_number(), 0]);
+            let read = self.command(script, statement, place, [number, 0]);
             self.send(place, read, out);
         }
     }
@@ -354,26 +358,21 @@ impl GuardedWork {
         };
         let most = (self.calls % MOST_MOVED + 1).cast_signed();
         self.moved = most.min(self.read[self.larger()]);
-        let (script, statement) = match (self.rules.kind, self.rules.is_atomic) {
-            (GuardKind::Counter, true) => (Script::GuardCount, Statement::GuardCount),
-            (GuardKind::Stock, true) => (Script::GuardBuy, Statement::GuardBuy),
-            (GuardKind::Stock, false) => (Script::GuardTake, Statement::GuardTake),
-            (GuardKind::FencedWrite, _) => (Script::GuardFencedWrite, Statement::GuardFencedWrite),
-            (GuardKind::Counter, false) | (GuardKind::Transfer, _) => (Script::GuardWrite, Statement::GuardWrite),
-        };
         for place in 0..self.rules.kind.keys() {
             let value = self.read[place].saturating_add(self.delta(place)).cast_unsigned();
-            let numbers = match self.rules.kind {
-                GuardKind::FencedWrite => [self.fence_number(), value],
-                GuardKind::Counter | GuardKind::Stock | GuardKind::Transfer => [value, 0],
+            let fence = self.work.fence.map_or(0, |fence| fence.0.get());
+            let (script, statement, numbers) = match (self.rules.kind, self.rules.is_atomic) {
+                (GuardKind::Counter, true) => (Script::GuardCount, Statement::GuardCount, [0, 0]),
+                (GuardKind::Stock, true) => (Script::GuardBuy, Statement::GuardBuy, [0, 0]),
+                (GuardKind::Stock, false) => (Script::GuardTake, Statement::GuardTake, [0, 0]),
+                (GuardKind::Counter, false) | (GuardKind::Transfer, _) => {
+                    (Script::GuardWrite, Statement::GuardWrite, [value, 0])
+                }
+                (GuardKind::FencedWrite, _) => (Script::GuardFencedWrite, Statement::GuardFencedWrite, [fence, value]),
             };
             let write = self.command(script, statement, place, numbers);
             self.send(place, write, out);
         }
-    }
-
-    fn fence_number(&self) -> u64 {
-        self.work.fence.map_or(0, |fence| fence.0.get())
     }
 
     fn larger(&self) -> usize {

@@ -6,9 +6,9 @@ use crate::read_write::Prefer;
 use crate::reentrant::Count;
 use crate::{Millis, QuorumRules, RedissonRules, Spec, SpecError};
 use crate::{
-    atomic, fair, fair_queue, fenced, layered, multilock, mutex, naive, none, notify, pg_advisory, pg_lease, pg_optimistic,
-    pg_row, pg_serializable, read_write, redisson_multilock, redisson_redlock, redlock, reentrant, replicated,
-    semaphore, watchdog,
+    atomic, fair, fair_queue, fenced, layered, multilock, mutex, naive, none, notify, pg_advisory, pg_lease,
+    pg_optimistic, pg_row, pg_serializable, read_write, redisson_multilock, redisson_redlock, redlock, reentrant,
+    replicated, semaphore, watchdog,
 };
 
 mod traits;

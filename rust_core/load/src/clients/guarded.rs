@@ -213,7 +213,12 @@ impl<L: LockMachine> Clients<L> {
     }
 
     fn carry_out<T: Transport>(&mut self, index: u32, mut actions: Actions, to: &mut Ports<'_, T>) {
-        if let Some(accepted) = self.guards.accepted.as_deref().filter(|_| !actions.as_slice().is_empty()) {
+        if let Some(accepted) = self
+            .guards
+            .accepted
+            .as_deref()
+            .filter(|_| !actions.as_slice().is_empty())
+        {
             // Taken before the bytes of a write leave: it was true when the server carried the write out.
             let key = self.list[index as usize].key;
             self.guards.works[index as usize].floor = accepted.floor(key);

@@ -164,7 +164,10 @@ pub(crate) fn targets(peers: &Peers<'_>) -> Result<Vec<Target>, TrialError> {
 
 /// The encoder of each server.
 pub(crate) fn encoders(peers: &Peers<'_>, naming: &Naming) -> Result<Vec<Encoder>, TrialError> {
-    peers.all().map(|(server, sent)| encoder(server, sent, naming)).collect()
+    peers
+        .all()
+        .map(|(server, sent)| encoder(server, sent, naming))
+        .collect()
 }
 
 fn target(server: &ServerSpec, sent: Sent, peers: &Peers<'_>) -> Result<Target, TrialError> {
