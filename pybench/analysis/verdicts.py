@@ -103,8 +103,8 @@ _OVERLAPS = [KINDS[kind] for kind in ("double-grant", "double-grant-after-overru
 COUNTS = ("grants", "contended_grants", *(kind.column for kind in KINDS.values()))
 """The counts on which a verdict is based."""
 
-EFFECTS = ("acknowledged_writes", "unknown_writes", "stale_writes", "final_value")
-"""Further counts of a lock that is judged by its writes; None for other locks, and where no final value was read."""
+EFFECTS = ("acknowledged_writes", "unknown_writes", "stale_writes", "refused_writes", "final_value")
+"""Further counts of works that write; None for others, and where no final value was read."""
 
 
 @dataclass(frozen=True, slots=True)
