@@ -19,8 +19,8 @@ def folder(tmp_path):
 
 
 def test_a_newer_schema_is_refused(folder):
-    folder.update_manifest(schema=7)
-    with pytest.raises(RecordError, match="schema number 7") as raised:
+    folder.update_manifest(schema=8)
+    with pytest.raises(RecordError, match="schema number 8") as raised:
         load(folder.path)
     assert "upgrade" in raised.value.hint
 
@@ -29,8 +29,8 @@ def test_a_file_of_a_newer_schema_is_refused(folder):
     folder.add_trial(record())
     folder.finish("complete")
     table = pq.read_table(folder.path / "trials.parquet")
-    pq.write_table(table.replace_schema_metadata({b"pybench.schema": b"7"}), folder.path / "trials.parquet")
-    with pytest.raises(RecordError, match=r"trials\.parquet has schema number 7"):
+    pq.write_table(table.replace_schema_metadata({b"pybench.schema": b"8"}), folder.path / "trials.parquet")
+    with pytest.raises(RecordError, match=r"trials\.parquet has schema number 8"):
         load(folder.path)
 
 

@@ -29,7 +29,7 @@ def run() -> Run:
 
 
 def test_it_is_a_complete_run_that_is_read_under_the_present_schema(run):
-    assert run.manifest["schema"] == 6
+    assert run.manifest["schema"] == 7
     assert run.manifest["status"] == "complete"
     assert set(run.trials["status"]) == {"complete"}
     assert all(entry["caught"] for entry in run.manifest["control"])

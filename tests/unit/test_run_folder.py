@@ -45,8 +45,8 @@ def test_every_file_carries_the_schema_number(folder):
     folder.add_trial(record(result=FakeResult(violations=[violation()])))
     folder.finish("complete")
     for name in ("trials", "latency", "timeline", "clients", "commands", "nodes", "telemetry", "faults"):
-        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"6"
-    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 6
+        assert pq.read_schema(folder.path / f"{name}.parquet").metadata[b"pybench.schema"] == b"7"
+    assert json.loads((folder.path / "violations.jsonl").read_text())["schema"] == 7
     assert json.loads((folder.path / "manifest.json").read_text())["schema"] == 5
 
 

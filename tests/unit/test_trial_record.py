@@ -209,5 +209,5 @@ def test_a_step_of_the_time_line_with_too_few_grants_has_no_quantile():
 def test_a_violation_is_kept_with_its_sentence():
     (kept,) = record(result=FakeResult(violations=[violation()])).violations
     assert kept["sentence"].startswith("client 7 was granted key 1")
-    assert kept["schema"] == 6
+    assert kept["schema"] == 7
     assert kept["second_ended_ns"] is None

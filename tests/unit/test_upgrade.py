@@ -30,7 +30,7 @@ def run() -> pybench.Run:
 def test_it_has_a_column_for_every_axis(run):
     assert tuple(run.trials.columns) == TRIAL_COLUMNS
     assert set(CELL_COLUMNS) < set(run.summary.columns)
-    assert run.manifest["schema"] == 6
+    assert run.manifest["schema"] == 7
     assert set(run.summary["ttl_ms"]) == {500, 10_000}
     assert set(run.trials["nesting"]) == {1}
 
@@ -64,7 +64,7 @@ def test_it_can_be_reported_and_finished_again_under_the_present_schema(tmp_path
     shutil.copytree(RECORDED, folder)
     assert all(path.stat().st_size > 0 for path in write_report(pybench.load(folder)))
     RunFolder.open(folder).finish("complete")
-    assert json.loads((folder / "manifest.json").read_text())["schema"] == 6
+    assert json.loads((folder / "manifest.json").read_text())["schema"] == 7
     assert set(pybench.load(folder).summary["ttl_ms"]) == {500, 10_000}
 
 
@@ -94,7 +94,7 @@ def test_a_run_of_schema_3_keeps_its_round_trip_times_and_can_be_finished_again(
     assert set(before.summary["rtt"]) == {"1ms"}
     assert set(before.summary["rtt_ms"]) == {1.0}
     RunFolder.open(folder).finish("complete")
-    assert json.loads((folder / "manifest.json").read_text())["schema"] == 6
+    assert json.loads((folder / "manifest.json").read_text())["schema"] == 7
     assert pybench.load(folder).summary["grants"].tolist() == before.summary["grants"].tolist()
     assert all(path.stat().st_size > 0 for path in write_report(pybench.load(folder)))
 
@@ -120,6 +120,6 @@ def test_a_run_of_schema_2_can_be_finished_again_under_the_present_schema(tmp_pa
     shutil.copytree(SCHEMA_2, folder)
     figures = pybench.load(folder).summary["grants"].tolist()
     RunFolder.open(folder).finish("complete")
-    assert json.loads((folder / "manifest.json").read_text())["schema"] == 6
+    assert json.loads((folder / "manifest.json").read_text())["schema"] == 7
     assert pybench.load(folder).summary["grants"].tolist() == figures
     assert "rtt_ms" in (folder / "summary.csv").read_text()

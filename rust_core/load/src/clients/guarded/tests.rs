@@ -34,7 +34,7 @@ fn reading(spec: &TrialSpec) -> Rig {
     rig.at_ms(1).answered(Reply::Ok)
 }
 
-fn counters(rig: &Rig) -> &Counters {
+fn counters(rig: &Rig) -> Counters {
     rig.driver.recorder.counters()
 }
 
