@@ -258,8 +258,7 @@ _EFFECTS = (
     _count("unknown_writes", f"writes that got no reply, or an error{_WHOLE}; n/a where nothing is written"),
     _count(
         "stale_writes",
-        f"writes that the guard refused because a later holder had a higher fence{_WHOLE}; n/a where nothing "
-        "is written (0 in the summary)",
+        f"writes refused because a later holder had a higher fence{_WHOLE}; n/a without fences (0 in the summary)",
         summary=True,
     ),
     _count("final_value", "sum of all rows after the trial; n/a if it was not read", over=None),

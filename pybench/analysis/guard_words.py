@@ -44,8 +44,16 @@ def belief_and_effects(totals: Mapping[str, int | None], guard: Guard) -> str:
     return ""
 
 
-def unknown_writes(totals: Mapping[str, int | None]) -> str:
+def beside(reason: str, totals: Mapping[str, int | None], guard: Guard) -> str:
+    """`reason`, which is about beliefs, with what the effects add to it."""
+    clauses = [belief_and_effects(totals, guard), _unknown_writes(totals)] if guard else []
+    return "; ".join(clause for clause in (reason, *clauses) if clause)
+
+
+def _unknown_writes(totals: Mapping[str, int | None]) -> str:
     """A clause about guarded writes without a reply; empty where there are none."""
     count = totals.get("unknown_writes") or 0
-    silent = plural(count, "guarded write had no reply, so its key proves", "guarded writes had no reply, so their keys prove")
+    silent = plural(
+        count, "guarded write had no reply, so its key proves", "guarded writes had no reply, so their keys prove"
+    )
     return f"{silent} less" if count else ""

@@ -67,10 +67,9 @@ class Terms:
         """Whether the writes of the holders judge the lock, and not their beliefs to hold it."""
         return self.judged_by in (Judge.EFFECTS, Judge.GUARD)
 
-    @property
-    def count_effects(self) -> bool:
-        """Whether what the works wrote is known at all."""
-        return self.by_effects or bool(self.guard)
+    def count(self, *, effects: bool) -> bool:
+        """Whether violations count that are effects, or else those of beliefs."""
+        return (self.by_effects or bool(self.guard)) if effects else not self.by_effects
 
     @property
     def leave_something_to_decide(self) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 
 from pybench import exits
 from pybench.analysis.evidence import LEAST_CONTENDED, too_little
-from pybench.analysis.guard_words import belief_and_effects, unknown_writes
+from pybench.analysis.guard_words import beside
 from pybench.analysis.send_delay import late_cells
 from pybench.analysis.stats import bound_per_million
 from pybench.analysis.terms import READ, Terms
@@ -127,8 +127,7 @@ def judge(totals: Counts, terms: Terms, *, control_caught: bool) -> Judgement:
     verdict, reason = _verdict(totals, terms, control_caught=control_caught)
     bound = bound_per_million(chances(totals, terms)) if verdict is Verdict.SAFE else None
     if verdict in (Verdict.SAFE, Verdict.UNSAFE) and not terms.by_effects:
-        clauses = [belief_and_effects(totals, terms.guard), unknown_writes(totals) if terms.guard else ""]
-        reason = "; ".join(clause for clause in (reason, *clauses) if clause)
+        reason = beside(reason, totals, terms.guard)
     if verdict in (Verdict.SAFE, Verdict.UNSAFE) and terms.under.text:
         reason = f"{reason}, {terms.under.text}"
     return Judgement(verdict, reason, broken, bound)
@@ -315,12 +314,8 @@ def probe_reason(trials: pd.DataFrame) -> str | None:
 
 def _counted(terms: Terms) -> list[Kind]:
     """The kinds that count as violations under `terms`."""
-    kinds = [kind for kind in KINDS.values() if kind.is_progress or _counts(kind, terms)]
+    kinds = [kind for kind in KINDS.values() if kind.is_progress or terms.count(effects=kind.is_effect)]
     return [kind for kind in kinds if kind.promise is None or kind.promise in terms.promises]
-
-
-def _counts(kind: Kind, terms: Terms) -> bool:
-    return terms.count_effects if kind.is_effect else not terms.by_effects
 
 
 def _count(totals: Counts, column: str) -> int:

@@ -1,4 +1,4 @@
-"""Guarded work on real servers: what a lock does not prevent is found in the values, and a good lock leaves them right."""
+"""Guarded work on real servers: the values show what no lock prevented, and a good lock leaves them right."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ include:
   - {strategy: atomic, guard: stock(20), guard_on: postgres}
   - {strategy: multilock, guard: transfer(50), keys: 4, keys_per_grant: 2}
   - {strategy: pg-row, guard: transfer(50), keys: 4, keys_per_grant: 2, threads: 2}
-  - {strategy: multilock, guard: transfer(50), keys: 3, keys_per_grant: 2, hold: 30ms, ttl: 20ms, retry: fixed(base=1ms)}
+  - {strategy: multilock, guard: transfer(50), keys: 3, keys_per_grant: 2, hold: 30ms, ttl: 20ms}
   - {strategy: fenced(renew=off), guard: fenced-write, hold: 30ms, ttl: 20ms, retry: fixed(base=1ms)}
   - {strategy: fenced(renew=off), guard: fenced-write, guard_on: postgres, hold: 30ms, ttl: 20ms, threads: 2}
   - {strategy: mutex, guard: counter, hold: 30ms, ttl: 20ms, retry: fixed(base=1ms)}

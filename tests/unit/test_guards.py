@@ -99,8 +99,14 @@ def test_an_unknown_backend_of_the_resource_is_an_error():
         ({"strategy": "semaphore", "guard": "counter"}, "semaphore lets several clients work on one key"),
         ({"strategy": "mutex", "guard": "stock(5, constraint=on)"}, "constraint=on is a CHECK of a table"),
         ({"strategy": "mutex", "guard": "fenced-write"}, "mutex has no fence for fenced-write; use fenced or pg-lease"),
-        ({"strategy": "mutex", "guard": "transfer(5)"}, "takes two accounts per grant, and mutex takes one key; use mul"),
-        ({"strategy": "multilock", "guard": "transfer(5)", "keys": 4}, "takes two accounts per grant; use keys_per_grant: 2"),
+        (
+            {"strategy": "mutex", "guard": "transfer(5)"},
+            "takes two accounts per grant, and mutex takes one key; use mul",
+        ),
+        (
+            {"strategy": "multilock", "guard": "transfer(5)", "keys": 4},
+            "takes two accounts per grant; use keys_per_grant: 2",
+        ),
         (
             {"strategy": "multilock", "guard": "counter", "keys": 4, "keys_per_grant": 2},
             "counter is one key per grant; use keys_per_grant: 1",
@@ -228,7 +234,11 @@ def test_effects_count_beside_beliefs():
 @pytest.mark.parametrize(
     ("guard", "counts", "said"),
     [
-        (COUNTER, {}, "2 overlaps, but no update was lost: none of these works wrote between the read and the write of"),
+        (
+            COUNTER,
+            {},
+            "2 overlaps, but no update was lost: none of these works wrote between the read and the write of",
+        ),
         (STOCK, {}, "2 overlaps, but nothing was oversold: no two of these works took the last unit"),
         (STOCK, {"refused_writes": 1}, "2 overlaps, but nothing was oversold: the constraint refused 1 write"),
         (COUNTER, {"final_value": None}, "could not be read, so the effects are not known"),

@@ -32,10 +32,10 @@ TITLES = {
 }
 ALWAYS = ("acknowledged_writes", "lost_updates")
 NOTE = (
-    "Sums over all trials, warm-up included. Writes: acknowledged ones. Lost updates: acknowledged writes that the final "
-    "values lack. Oversold: how far stocks are below 0. Sold out: works that found nothing left. Abandoned: works that "
-    "wrote nothing, because of an error, a missing reply or the end of the lease. A key with a write without a reply is "
-    "judged only as far as that write allows."
+    "Sums over all trials, warm-up included. Writes: acknowledged ones. Lost updates: acknowledged writes that the "
+    "final values lack. Oversold: how far stocks are below 0. Sold out: works that found nothing left. Abandoned: works "
+    "that wrote nothing, because of an error, a missing reply or the end of the lease. A key with a write without a "
+    "reply is judged only as far as that write allows."
 )
 
 
@@ -47,10 +47,12 @@ def render(view: View) -> Section | None:
     guards = dict.fromkeys(str(cell.row["guard"]) for cell in view.cells if has_guard(cell))
     kinds = next(iter(guards)) if len(guards) == 1 else plural(len(guards), "kind")
     lede = (
-        f"Each work read, thought and wrote a shared resource while its client held the lock ({kinds}). The values that "
-        "the works left are judged beside the beliefs of the holders."
+        f"Each work read, thought and wrote a shared resource while its client held the lock ({kinds}). The values "
+        "that the works left are judged beside the beliefs of the holders."
     )
-    return Section("guard", "The guarded work", fill("guarded.html", lede=lede, table=table, said=said(view), note=NOTE))
+    return Section(
+        "guard", "The guarded work", fill("guarded.html", lede=lede, table=table, said=said(view), note=NOTE)
+    )
 
 
 def has_guard(cell: CellView) -> bool:

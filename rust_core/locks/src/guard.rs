@@ -13,36 +13,12 @@
 //! call ids are never used twice, and no lock uses them; a reply that comes late changes nothing.
 //! Does not promise exclusion: that is the lock's part.
 
+mod rules;
+
 use crate::calls::TakeEffect;
 use crate::{Actions, CallId, Command, ConnectionKind, ErrorKind, Fence, Key, Nanos, Reply};
-use crate::{Script, ServerId, Statement, Token};
-
-/// What the work does to the resource of its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuardKind {
-    /// Reads a number and writes the next one, as an absolute value.
-    Counter,
-    /// Reads how much is left and takes one, if there is one.
-    Stock,
-    /// Reads the balances of two accounts and writes both, as absolute values: moves some from the larger to the smaller.
-    Transfer,
-    /// As `Counter`, with the fence of the lock in both. The resource refuses a lower fence than any before: once the
-    /// next holder has read, no earlier holder writes.
-    FencedWrite,
-}
-
-/// The rules of all works of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GuardRules {
-    pub kind: GuardKind,
-    /// The whole work is one step on the server, without a read before it; only `Counter` and `Stock`.
-    pub is_atomic: bool,
-    /// The server of the resource: it comes after the servers of the lock.
-    pub server: ServerId,
-    /// Whether that server is a database.
-    pub is_database: bool,
-    pub reply_timeout: Nanos,
-}
+use rules::number_of;
+pub use rules::{GuardKind, GuardRules};
 
 /// One work, as its client wants it.
 #[derive(Clone, Copy, Debug)]
@@ -135,36 +111,6 @@ impl CallId {
     }
 }
 
-impl GuardKind {
-    /// The scripts of its works on a Redis server.
-    pub const fn scripts(self) -> &'static [Script] {
-        match self {
-            Self::Counter => &[Script::GuardRead, Script::GuardWrite, Script::GuardCount],
-            Self::Stock => &[Script::GuardRead, Script::GuardTake, Script::GuardBuy],
-            Self::Transfer => &[Script::GuardRead, Script::GuardWrite],
-            Self::FencedWrite => &[Script::GuardFencedRead, Script::GuardFencedWrite],
-        }
-    }
-
-    /// The statements of its works on a database.
-    pub const fn statements(self) -> &'static [Statement] {
-        match self {
-            Self::Counter => &[Statement::ValueRead, Statement::GuardWrite, Statement::GuardCount],
-            Self::Stock => &[Statement::ValueRead, Statement::GuardTake, Statement::GuardBuy],
-            Self::Transfer => &[Statement::ValueRead, Statement::GuardWrite],
-            Self::FencedWrite => &[Statement::GuardFencedRead, Statement::GuardFencedWrite],
-        }
-    }
-
-    /// How many keys a work concerns.
-    pub const fn keys(self) -> usize {
-        match self {
-            Self::Transfer => 2,
-            Self::Counter | Self::Stock | Self::FencedWrite => 1,
-        }
-    }
-}
-
 impl GuardedWork {
     pub const fn new(rules: GuardRules) -> Self {
         Self {
@@ -200,13 +146,9 @@ impl GuardedWork {
         self.state = State::Reading {
             until: now.after(self.rules.reply_timeout),
         };
-        let fence = self.work.fence.map_or(0, |fence| fence.0.get());
-        let (script, statement, number) = match self.rules.kind {
-            GuardKind::FencedWrite => (Script::GuardFencedRead, Statement::GuardFencedRead, fence),
-            GuardKind::Counter | GuardKind::Stock | GuardKind::Transfer => (Script::GuardRead, Statement::ValueRead, 0),
-        };
+        let fence = number_of(self.work.fence);
         for place in 0..self.rules.kind.keys() {
-            let read = self.command(script, statement, place, [number, 0]);
+            let read = self.rules.read(self.work.keys[place], fence);
             self.send(place, read, out);
         }
     }
@@ -358,19 +300,10 @@ impl GuardedWork {
         };
         let most = (self.calls % MOST_MOVED + 1).cast_signed();
         self.moved = most.min(self.read[self.larger()]);
+        let fence = number_of(self.work.fence);
         for place in 0..self.rules.kind.keys() {
             let value = self.read[place].saturating_add(self.delta(place)).cast_unsigned();
-            let fence = self.work.fence.map_or(0, |fence| fence.0.get());
-            let (script, statement, numbers) = match (self.rules.kind, self.rules.is_atomic) {
-                (GuardKind::Counter, true) => (Script::GuardCount, Statement::GuardCount, [0, 0]),
-                (GuardKind::Stock, true) => (Script::GuardBuy, Statement::GuardBuy, [0, 0]),
-                (GuardKind::Stock, false) => (Script::GuardTake, Statement::GuardTake, [0, 0]),
-                (GuardKind::Counter, false) | (GuardKind::Transfer, _) => {
-                    (Script::GuardWrite, Statement::GuardWrite, [value, 0])
-                }
-                (GuardKind::FencedWrite, _) => (Script::GuardFencedWrite, Statement::GuardFencedWrite, [fence, value]),
-            };
-            let write = self.command(script, statement, place, numbers);
+            let write = self.rules.write(self.work.keys[place], fence, value);
             self.send(place, write, out);
         }
     }
@@ -416,15 +349,6 @@ impl GuardedWork {
 
     fn place_of(&self, call: CallId) -> Option<usize> {
         (0..2).find(|&place| self.pending[place].is_some_and(|pending| pending.call == call))
-    }
-
-    fn command(&self, script: Script, statement: Statement, place: usize, numbers: [u64; 2]) -> Command {
-        let key = self.work.keys[place];
-        if self.rules.is_database {
-            statement.about(key, numbers)
-        } else {
-            Command::by_sha(script, key, Token::NONE, numbers)
-        }
     }
 
     fn send(&mut self, place: usize, command: Command, out: &mut Actions) {
