@@ -62,6 +62,7 @@ class Family(StrEnum):
     """The servers that hold the lock; `pybench strategies` groups its list by them."""
 
     CONTROL = "the control"
+    ONE_STEP = "no lock: one step on the server of the resource"
     ONE_SERVER = "one Redis or Valkey server"
     SEVERAL_SERVERS = "several Redis or Valkey servers"
     DATABASE = "one Postgres server"
