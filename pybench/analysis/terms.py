@@ -41,8 +41,7 @@ class Terms:
         """The terms of a strategy to which its arguments have been applied, under the faults of `cell`."""
         under = HEALTHY if cell is None else fault_promises.of_cell(cell, strategy)
         guard = NO_GUARD if cell is None else cell.guard
-        # A resource that refuses late writes decides, whatever the holders believed.
-        judged_by = Judge.GUARD if guard.kind == "fenced-write" else strategy.judged_by
+        judged_by = Judge.GUARD if guard.decides else strategy.judged_by
         return cls(strategy.exclusion, strategy.promises, judged_by, under, guard)
 
     @classmethod

@@ -75,6 +75,11 @@ class Guard:
         return f"{self.kind}({self.initial}{', constraint=on' if self.constraint else ''})"
 
     @property
+    def decides(self) -> bool:
+        """Whether it refuses late writers, so that it judges the works alone, whatever their holders believed."""
+        return self.kind == "fenced-write"
+
+    @property
     def keys(self) -> int:
         """How many keys one work concerns."""
         return 2 if self.kind == "transfer" else 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from pybench.matrix.durations import MS
 from pybench.planning.fault_rules import of_core, periods_of
 from pybench.planning.needs import guard_place_of
-from pybench.strategies import CATALOGUE, Promise, ServerKind
+from pybench.strategies import CATALOGUE, Judge, Promise, ServerKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +105,7 @@ def recording_spec(cell: Cell, *, trial: int, stem: Path) -> RecordingSpec:
         "trial": trial,
         "exclusion": strategy.exclusion.value,
         "wake_ups": Promise.WAKE_UP in strategy.promises,
-        "judged_by": strategy.judged_by.value,
+        "judged_by": (Judge.GUARD if cell.guard.decides else strategy.judged_by).value,
     }
 
 
