@@ -254,17 +254,29 @@ _VIOLATIONS = (
 )
 
 _EFFECTS = (
-    _count("acknowledged_writes", f"writes that were acknowledged{_WHOLE}; n/a where belief judges"),
-    _count("unknown_writes", f"writes that got no reply, or an error{_WHOLE}; n/a where belief judges"),
+    _count("acknowledged_writes", f"writes that were acknowledged{_WHOLE}; n/a where nothing is written"),
+    _count("unknown_writes", f"writes that got no reply, or an error{_WHOLE}; n/a where nothing is written"),
     _count(
         "stale_writes",
-        f"writes that the guard refused because a later holder had a higher fence{_WHOLE}; n/a where belief "
-        "judges (0 in the summary)",
+        f"writes refused because a later holder had a higher fence{_WHOLE}; n/a without fences (0 in the summary)",
         summary=True,
     ),
     _count("final_value", "sum of all rows after the trial; n/a if it was not read", over=None),
     _count("lost_updates", "acknowledged writes that the rows lacked after the trial"),
     _count("surplus_updates", "updates in the rows beyond all writes that were sent"),
+    _count("oversold", "units sold beyond the stock: how far it is below 0 after the trial; `guard: stock` only"),
+    _count(
+        "sum_error",
+        "units that appeared or vanished: how far accounts are from what the acknowledged transfers make of them; "
+        "`guard: transfer` only",
+    ),
+    _count(
+        "stale_writes_accepted",
+        "writes that the guard accepted after a write with a higher fence; `guard: fenced-write` only",
+    ),
+    _count("sold_out", f"guarded works that found nothing left to take{_WHOLE}; n/a without a guard, as what follows"),
+    _count("refused_writes", f"guarded writes that a constraint of the table refused{_WHOLE}"),
+    _count("abandoned_works", f"guarded works that wrote nothing: an error, no reply, or the end of the lease{_WHOLE}"),
 )
 
 _RUN = (
@@ -380,7 +392,7 @@ COLUMNS = {column.name: column for group in GROUPS.values() for column in group}
 
 SUMMARY_FIGURES = tuple(column.name for column in COLUMNS.values() if column.in_summary)
 EFFECT_COLUMNS = tuple(column.name for column in _EFFECTS)
-"""The columns about writes; n/a where `judged_by` is `belief`."""
+"""The columns about writes; n/a where nothing is written."""
 
 
 def summed(over: Over, *, in_summary: bool) -> tuple[str, ...]:

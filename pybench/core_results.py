@@ -61,12 +61,15 @@ class ErrorReply(TypedDict):
     script again.
     """
 
-    phase: Literal["acquire", "renew", "release", "other"]
-    """What the client was doing when it sent the call; `other`: no acquire, hold or release, such as a log-in."""
+    phase: Literal["acquire", "renew", "release", "guard", "other"]
+    """What the client was doing when it sent the call.
+
+    `guard`: its guarded work; `other`: no acquire, hold or release, such as a log-in.
+    """
     code: str
     """The first word of an error reply of Redis, or the SQLSTATE of one of Postgres."""
     server: int
-    """The index of the server in `servers` of the spec."""
+    """The index of the server in `servers` of the spec; the next one is the server of the guard."""
     count: int
     warmup: int
     """How many of `count` came before the window began."""

@@ -146,6 +146,8 @@ class TrialSpec(TypedDict):
     faults: NotRequired[list[FaultSpec]]
     fault_periods: NotRequired[list[tuple[int, int]]]
     """Further times in which the trial is disturbed, such as by faults of servers: from the opening of the window."""
+    guard: NotRequired[GuardSpec]
+    """Without it a hold is only time."""
     recording: NotRequired[RecordingSpec]
     """Without it no events are recorded."""
 
@@ -159,6 +161,16 @@ class ProcessSpec(TypedDict):
 
     index: int
     of: int
+
+
+class GuardSpec(TypedDict):
+    """The resource of each key that the work reads and writes between grant and release.
+
+    It is on a server of its own, which has the number after those of `servers`; this may be one of them once more.
+    """
+
+    kind: Literal["counter", "stock", "transfer", "fenced-write"]
+    server: RedisServerSpec | PostgresServerSpec
 
 
 class FaultSpec(TypedDict):

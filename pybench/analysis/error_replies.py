@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 COLUMN = "error_replies"
 COUNT_COLUMN = "error_reply_count"
 
-_CALLS = {"acquire": "acquire call", "renew": "renewal call", "release": "release call", "other": "other call"}
+_CALLS = {
+    "acquire": "acquire call",
+    "renew": "renewal call",
+    "release": "release call",
+    "guard": "guarded call",
+    "other": "other call",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class Refusal:
     server: str
     """The server's label, with its number where the lock has several."""
     phase: str
-    """`acquire`, `renew`, `release` or `other`."""
+    """`acquire`, `renew`, `release`, `guard` or `other`."""
     code: str
     """The first word of a Redis error, or the SQLSTATE of a Postgres error."""
     count: int
@@ -68,9 +74,15 @@ def mask(rows: Iterable[ErrorReply], secrets: Iterable[str]) -> None:
         row["first"], row["code"] = without(row["first"], known), without(row["code"], known)
 
 
-def encode(rows: Iterable[ErrorReply], servers: Sequence[str]) -> str:
-    """The text of the column: the error replies that the core counted, each with the label of its server."""
-    named = [{**row, "server_label": _label(servers, row["server"])} for row in rows]
+def encode(rows: Iterable[ErrorReply], servers: Sequence[str], guard: str | None = None) -> str:
+    """The text of the column: the error replies that the core counted, each with the label of its server.
+
+    `guard` is the label of the server of a guarded resource, whose number follows those of `servers`.
+    """
+    named = [
+        {**row, "server_label": guard if row["phase"] == "guard" and guard else _label(servers, row["server"])}
+        for row in rows
+    ]
     return json.dumps(named, sort_keys=True)
 
 

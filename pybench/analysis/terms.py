@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.analysis import fault_promises
 from pybench.analysis.fault_promises import HEALTHY, Under
+from pybench.matrix.guards import NO_GUARD, Guard, recorded_guard
 from pybench.strategies import Exclusion, Judge, Promise, Strategy
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("exclusion", "promises", "judged_by")
 """The columns of `trials.parquet` that keep the terms."""
-READ = (*COLUMNS, *fault_promises.COLUMNS)
-"""Those columns, and the further ones from which follows what is promised under the faults of a cell."""
+READ = (*COLUMNS, "guard", *fault_promises.COLUMNS)
+"""Those columns, and the further ones from which follow the effects and what is promised under the faults of a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,16 @@ class Terms:
     judged_by: Judge = Judge.BELIEF
     under: Under = HEALTHY
     """What of it is promised under the faults of the cell."""
+    guard: Guard = NO_GUARD
+    """The resource whose values show the effects of the works."""
 
     @classmethod
     def of(cls, strategy: Strategy, cell: Cell | None = None) -> Terms:
         """The terms of a strategy to which its arguments have been applied, under the faults of `cell`."""
         under = HEALTHY if cell is None else fault_promises.of_cell(cell, strategy)
-        return cls(strategy.exclusion, strategy.promises, strategy.judged_by, under)
+        guard = NO_GUARD if cell is None else cell.guard
+        judged_by = Judge.GUARD if guard.decides else strategy.judged_by
+        return cls(strategy.exclusion, strategy.promises, judged_by, under, guard)
 
     @classmethod
     def recorded(cls, row: Mapping[str, Any]) -> Terms:
@@ -48,6 +53,7 @@ class Terms:
             frozenset(map(Promise, promises.split(", "))) if isinstance(promises, str) and promises else frozenset(),
             Judge(judged_by) if isinstance(judged_by, str) else Judge.BELIEF,
             fault_promises.recorded(row),
+            recorded_guard(row.get("guard")),
         )
 
     def columns(self) -> dict[str, str]:
@@ -59,6 +65,10 @@ class Terms:
     def by_effects(self) -> bool:
         """Whether the writes of the holders judge the lock, and not their beliefs to hold it."""
         return self.judged_by in (Judge.EFFECTS, Judge.GUARD)
+
+    def count(self, *, effects: bool) -> bool:
+        """Whether violations count that are effects, or else those of beliefs."""
+        return (self.by_effects or bool(self.guard)) if effects else not self.by_effects
 
     @property
     def leave_something_to_decide(self) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 
 from pybench import exits
 from pybench.analysis.evidence import LEAST_CONTENDED, too_little
+from pybench.analysis.guard_words import beside
 from pybench.analysis.send_delay import late_cells
 from pybench.analysis.stats import bound_per_million
 from pybench.analysis.terms import READ, Terms
@@ -50,8 +51,8 @@ class Verdict(StrEnum):
 class Kind:
     """One kind of violation. Where `promise` is given, the kind counts only for strategies with that promise.
 
-    A kind that is an effect is found in the writes, and counts for locks that are judged by writes. A kind of progress
-    counts for every lock. All other kinds count for locks that are judged by beliefs.
+    A kind that is an effect is found in the writes, and counts for locks that are judged by writes and for works that
+    are guarded. A kind of progress counts for every lock. All other kinds count for locks that are judged by beliefs.
     """
 
     column: str
@@ -71,6 +72,9 @@ KINDS = {
     "fifo-inversion": Kind("fifo_inversions", "FIFO inversion", Promise.FIFO),
     "lost-update": Kind("lost_updates", "lost update", is_effect=True),
     "surplus-update": Kind("surplus_updates", "surplus update", is_effect=True),
+    "oversell": Kind("oversold", "oversold unit", is_effect=True),
+    "wrong-sum": Kind("sum_error", "unit of a wrong sum", is_effect=True),
+    "stale-write": Kind("stale_writes_accepted", "accepted stale write", is_effect=True),
     "stalled-key": Kind("stalls", "stalled key", is_progress=True),
     "starved-client": Kind("starved", "starved client", Promise.FIFO),
     "denied-release": Kind("denied_releases", "denied release"),
@@ -99,8 +103,8 @@ _OVERLAPS = [KINDS[kind] for kind in ("double-grant", "double-grant-after-overru
 COUNTS = ("grants", "contended_grants", *(kind.column for kind in KINDS.values()))
 """The counts on which a verdict is based."""
 
-EFFECTS = ("acknowledged_writes", "unknown_writes", "stale_writes", "final_value")
-"""Further counts of a lock that is judged by its writes; None for other locks, and where no final value was read."""
+EFFECTS = ("acknowledged_writes", "unknown_writes", "stale_writes", "refused_writes", "final_value")
+"""Further counts of works that write; None for others, and where no final value was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ def judge(totals: Counts, terms: Terms, *, control_caught: bool) -> Judgement:
     broken = promise_broken(totals, terms)
     verdict, reason = _verdict(totals, terms, control_caught=control_caught)
     bound = bound_per_million(chances(totals, terms)) if verdict is Verdict.SAFE else None
+    if verdict in (Verdict.SAFE, Verdict.UNSAFE) and not terms.by_effects:
+        reason = beside(reason, totals, terms.guard)
     if verdict in (Verdict.SAFE, Verdict.UNSAFE) and terms.under.text:
         reason = f"{reason}, {terms.under.text}"
     return Judgement(verdict, reason, broken, bound)
@@ -158,6 +164,8 @@ def promise_broken(totals: Counts, terms: Terms) -> bool:
     promised = [kind for kind in KINDS.values() if kind.promise in terms.promises and under.data]
     if any(_count(totals, kind.column) for kind in promised if not (disturbed and kind in _OF_SERVICE)):
         return True
+    if _lost_effects(totals, terms):
+        return True
     match terms.exclusion:
         case Exclusion.NOTHING:
             return False
@@ -168,6 +176,19 @@ def promise_broken(totals: Counts, terms: Terms) -> bool:
         case Exclusion.ALWAYS:
             overlaps = ("double_grants", "double_grants_after_overrun")
             return stuck or (under.exclusion and _any(totals, overlaps))
+
+
+def _lost_effects(totals: Counts, terms: Terms) -> bool:
+    """Whether guarded works collided although each of their holders should have been alone.
+
+    A holder that outlives its lease or its session, or that reads only a part of its replies, may write late; then only
+    the overlap of beliefs could blame the lock.
+    """
+    promised = terms.exclusion is not Exclusion.NOTHING and terms.under.exclusion and terms.under.data
+    late = ("outlived", "sessions_lost", "lease_overruns", "unknown", "reconnects", "lost_calls", "unknown_writes")
+    if not (terms.guard and promised) or _any(totals, late):
+        return False
+    return any(_count(totals, kind.column) for kind in KINDS.values() if kind.is_effect)
 
 
 def violations(totals: Counts, terms: Terms) -> int:
@@ -293,7 +314,7 @@ def probe_reason(trials: pd.DataFrame) -> str | None:
 
 def _counted(terms: Terms) -> list[Kind]:
     """The kinds that count as violations under `terms`."""
-    kinds = [kind for kind in KINDS.values() if kind.is_progress or kind.is_effect == terms.by_effects]
+    kinds = [kind for kind in KINDS.values() if kind.is_progress or terms.count(effects=kind.is_effect)]
     return [kind for kind in kinds if kind.promise is None or kind.promise in terms.promises]
 
 

@@ -116,6 +116,9 @@ def parse_worlds(
     """The worlds that options describe. Raises InputError for a value that is none."""
     name, arguments = _parsed("the strategy", lambda: parse_strategy(strategy))
     entry = CATALOGUE[name].with_arguments(arguments)
+    if entry.needs_guard:
+        message = f"{name} takes no lock, and worlds have no guarded resource to judge it by"
+        raise InputError(message, hint=f"measure it: pybench run -s {name} --guard counter")
     given = _Given()
     spec: FuzzSpec = {
         "strategy": name,

@@ -55,6 +55,7 @@ MEASURED: Final = (
 
 _REFUSED: Final = {
     "none": "it takes no lock: it is there to be caught by the checker",
+    "atomic": "it takes no lock: the work itself has to be one step on the server",
     "naive": "it loses its lock for ever when a client dies at the wrong moment: use mutex",
     "reentrant": "each `with` is a holder of its own, and a holder does not enter twice: use mutex",
     "fair": "it has the cost of a queue and not its order: use fair-queue",

@@ -14,6 +14,7 @@ from pybench.column import Type
 from pybench.matrix.axes import REQUIRED, Axis, Column, Parsed, axes_of, axis, count, share
 from pybench.matrix.durations import MS, S, format_lease, format_rate, parse_lease, parse_rate
 from pybench.matrix.faults import NO_FAULTS, Faults
+from pybench.matrix.guards import GUARD, GUARD_ON, NO_GUARD, Guard
 from pybench.matrix.notations import (
     CONNECTIONS,
     FAULTS,
@@ -34,7 +35,7 @@ from pybench.matrix.search_modes import MEASURE, SearchMode
 from pybench.matrix.stages import NO_STAGES, Stages
 from pybench.matrix.values import Connections, Distribution, KeyChoice, Retry
 from pybench.notation import format_number
-from pybench.strategies import Arguments, arguments_text, parse_strategy, strategy_text
+from pybench.strategies import Arguments, ServerKind, arguments_text, parse_strategy, strategy_text
 
 if TYPE_CHECKING:
     from pybench.core_specs import LoopSpec
@@ -43,6 +44,9 @@ DEFAULT_BACKEND = "redis"
 MOST_PROCESSES = 64
 HAS_NONE = "none"
 """The value of an axis that does not apply to the servers of a cell."""
+
+OWN_SERVER = "lock"
+"""The value of `guard_on` that stands for the lock's own backend."""
 
 KeyOrder = Literal["random", "sorted"]
 Poll = Literal["block", "spin"]
@@ -207,6 +211,21 @@ class Cell:
         "What a holder does when its lease ends before its work: `continue` or `stop`",
         metavar="KIND,...",
     )
+    guard: Guard = axis(
+        Parsed(Guard.parse, GUARD),
+        NO_GUARD,
+        "The shared resource that each work reads and writes between grant and release, with the hold in between: "
+        "`none`, `counter`, `stock(N)`, `transfer(N)` or `fenced-write` (see docs/guard.md)",
+        metavar="KIND,...",
+    )
+    guard_on: str = axis(
+        Parsed(parse_place, GUARD_ON),
+        OWN_SERVER,
+        "The backend of the guarded resource; `lock`: the backend of the lock, or the first of them",
+        metavar="NAME,...",
+        text=str,
+        of_servers=True,
+    )
     appendfsync: Persistence | Literal["none"] = axis(
         Persistence,
         "off",
@@ -214,6 +233,9 @@ class Cell:
         metavar="KIND,...",
         of_servers=True,
     )
+
+    guard_kind: ServerKind | None = None
+    """The kind of the server of the guarded resource; None without a guard."""
 
     def columns(self) -> dict[str, Any]:
         """The cell's columns in every table, except its id and server. None where an axis needs an open loop."""
@@ -278,7 +300,7 @@ class Cell:
         }
 
 
-_NOT_OF_LOAD = ("rate", "rtt", "connections", "stages", "mode", "faults", "processes")
+_NOT_OF_LOAD = ("rate", "rtt", "connections", "stages", "mode", "faults", "guard", "processes")
 """Axes that the core does not have, or has in another form."""
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pybench.matrix.cells import AXES
+from pybench.matrix.cells import AXES, OWN_SERVER
 from pybench.matrix.places import kinds_of_place, parts_of_place, places
 from pybench.matrix.problems import Path, Problem
 from pybench.matrix.stage_checks import makes_open, stage_problems
@@ -72,17 +72,26 @@ def places_of(matrix: Matrix) -> Iterator[tuple[Path, str, list[str]]]:
 
 
 def backends_named(matrix: Matrix) -> Iterator[tuple[Path, str]]:
-    """Every backend, or pair of backends, that an axis names, with its path."""
+    """Every backend, or pair of backends, that the axis `backend` names, with its path."""
+    return _named_by("backend", matrix)
+
+
+def guard_backends_named(matrix: Matrix) -> Iterator[tuple[Path, str]]:
+    """Every backend that the axis `guard_on` names, with its path."""
+    return ((path, name) for path, name in _named_by("guard_on", matrix) if name != OWN_SERVER)
+
+
+def _named_by(axis: str, matrix: Matrix) -> Iterator[tuple[Path, str]]:
     parts: list[tuple[Path, Axes | Fixed]] = [(("axes",), matrix.axes), (("fixed",), matrix.fixed)]
     parts += [(("include", index), part) for index, part in enumerate(matrix.include)]
     parts += [(("exclude", index), part) for index, part in enumerate(matrix.exclude)]
     for path, part in parts:
-        named = given(part).get("backend")
+        named = given(part).get(axis)
         if isinstance(named, str):
-            yield (*path, "backend"), named
+            yield (*path, axis), named
         else:
             for index, name in enumerate(named or ()):
-                yield (*path, "backend", index), name
+                yield (*path, axis, index), name
 
 
 def _twice(axes: Iterable[str], fixed: Iterable[str]) -> Iterator[Problem]:
@@ -145,6 +154,13 @@ def _unknown_backends(matrix: Matrix) -> Iterator[Problem]:
         if not unknown and len(kinds) > 1 and kinds != tuple(ServerKind):
             message = f"{place} is not a pair of a Redis backend and a Postgres backend"
             yield Problem(path, message, "use this order: redis+postgres")
+
+    for path, name in guard_backends_named(matrix):
+        if name not in matrix.backends:
+            # A default backend that no strategy needs is there as soon as it is named.
+            known = matrix.backends if "backends" in matrix.model_fields_set else ServerKind
+            hint = suggestion(name, [OWN_SERVER, *known])
+            yield Problem(path, f"there is no backend {shown(name)} for the guarded resource", hint)
 
 
 def _nowhere(path: Path, strategy: str, matrix: Matrix) -> Problem:

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from pybench.matrix.cells import BY_COLUMN
 from pybench.matrix.faults import NO_FAULTS
+from pybench.matrix.guards import NO_GUARD
 from pybench.matrix.stages import NO_STAGES, recorded_stages
 from pybench.notation import BadValue
 from pybench.numbers import format_percent, missing, plural
@@ -24,14 +25,16 @@ def say_conditions(conditions: Iterable[tuple[str, AxisValue]]) -> str:
 def condition_texts(conditions: Iterable[tuple[str, AxisValue]]) -> list[str]:
     """Each of the conditions in words; what means nothing beside the others is left out.
 
-    Such are the order of the keys of a grant of one key, the arrivals of a closed loop, and the clients or the rate
-    beside stages, which name them.
+    Such are the order of the keys of a grant of one key, the arrivals of a closed loop, the backend of no guard, and
+    the clients or the rate beside stages, which name them.
     """
     pairs = list(conditions)
     one_key = ("keys_per_grant", 1) in pairs
     idle = {column for column, value in pairs if missing(value) and column in BY_COLUMN and BY_COLUMN[column].only_open}
     if one_key:
         idle.add("key_order")
+    if ("guard", NO_GUARD.text) in pairs:
+        idle.add("guard_on")
     idle |= _told_by_stages(pairs)
     return [say_condition(column, value) for column, value in pairs if column not in idle]
 
@@ -49,6 +52,10 @@ def say_condition(column: str, value: AxisValue) -> str:
         case "stages" | "faults", str():
             # These values have commas of their own.
             return f"no {column}" if value in (NO_STAGES.text, NO_FAULTS.text) else f"{column} ({value})"
+        case "guard", NO_GUARD.text:
+            return "no guard"
+        case "guard_on", str():
+            return f"guard on {value}"
         case "read_share", int() | float():
             return f"{format_percent(value)} readers" if value else "no readers"
     if axis is None:

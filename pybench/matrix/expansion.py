@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pybench.errors import InputError
-from pybench.matrix.cells import AXES, HAS_NONE, Cell
+from pybench.matrix.cells import AXES, HAS_NONE, OWN_SERVER, Cell
 from pybench.matrix.checks import given, strategies_of
 from pybench.matrix.models import Matrix
-from pybench.matrix.places import default_place, kinds_of_place, places
+from pybench.matrix.places import default_place, kinds_of_place, parts_of_place, places
 from pybench.strategies import ServerKind
 
 Point = dict[str, Any]
@@ -26,7 +26,7 @@ def expand(matrix: Matrix) -> list[Cell]:
     cells: dict[str, Cell] = {}
     excluded = [given(part) for part in matrix.exclude]
     for point in itertools.chain(_product(matrix, excluded), _included(matrix)):
-        cell = _cell(_applicable(point, matrix))
+        cell = _cell(_applicable(point, matrix), matrix)
         # An include that repeats a cell of the product adds nothing.
         cells.setdefault(cell.id, cell)
     if not cells:
@@ -46,7 +46,8 @@ def idle_excludes(matrix: Matrix) -> list[str]:
 
 def cell_id(point: Point) -> str:
     """The strategy with its arguments, then each axis off its default, by name; without the axis that stages set."""
-    usual = {"backend": default_place(point["strategy"][0]), **_set_by_stages(point)}
+    own_server = parts_of_place(point["backend"])[0]
+    usual = {"backend": default_place(point["strategy"][0]), "guard_on": own_server, **_set_by_stages(point)}
     texts = [
         f"{name}={AXES[name].text(value)}"
         for name, value in sorted(point.items())
@@ -97,10 +98,27 @@ def _set_by_stages(point: Point) -> Point:
 
 
 def _applicable(point: Point, matrix: Matrix) -> Point:
-    """`point` without axes that do not apply to its servers: a database has no persistence setting of Redis."""
-    if ServerKind.REDIS in kinds_of_place(point["backend"], matrix.backends):
+    """`point` without axes that do not apply to it, and with the name of the backend of its guarded resource.
+
+    A database has no persistence setting of Redis.
+    """
+    point = {**point, "guard_on": _guard_on(point)}
+    kinds = kinds_of_place(point["backend"], matrix.backends)
+    if ServerKind.REDIS in (*kinds, _guard_kind(point, matrix)):
         return point
     return {**point, "appendfsync": HAS_NONE}
+
+
+def _guard_on(point: Point) -> str:
+    if not point["guard"]:
+        return HAS_NONE
+    named = str(point["guard_on"])
+    return parts_of_place(point["backend"])[0] if named == OWN_SERVER else named
+
+
+def _guard_kind(point: Point, matrix: Matrix) -> ServerKind | None:
+    backend = matrix.backends.get(point["guard_on"])
+    return backend.kind if backend is not None and point["guard"] else None
 
 
 def _matches(point: Point, part: dict[str, tuple[Any, ...]]) -> bool:
@@ -108,7 +126,8 @@ def _matches(point: Point, part: dict[str, tuple[Any, ...]]) -> bool:
     return bool(part) and all(point[name] in values for name, values in part.items())
 
 
-def _cell(point: Point) -> Cell:
+def _cell(point: Point, matrix: Matrix) -> Cell:
     strategy, arguments = point["strategy"]
     values = {axis.column: point[name] for name, axis in AXES.items() if name != "strategy"}
-    return Cell(id=cell_id(point), strategy=strategy, args=arguments, **values)
+    kind = _guard_kind(point, matrix)
+    return Cell(id=cell_id(point), strategy=strategy, args=arguments, guard_kind=kind, **values)

@@ -30,7 +30,7 @@ from pydantic_core import PydanticCustomError
 
 from pybench.matrix.backends import Backend, at_address, named
 from pybench.matrix.cells import AXES
-from pybench.matrix.checks import backends_named, given, places_of, problems_of, strategies_of
+from pybench.matrix.checks import backends_named, given, guard_backends_named, places_of, problems_of, strategies_of
 from pybench.matrix.durations import MS, S, format_duration, parse_duration
 from pybench.matrix.fault_kinds import BREAK_MY_SERVERS
 from pybench.matrix.notations import BACKEND_NAME
@@ -211,7 +211,7 @@ class Matrix(BaseModel):
         by_default = () if "backends" in self.model_fields_set else self.backends
         spare: dict[str, str | None] = {**dict.fromkeys(by_default), **context.get("spare", {})}
         places = [place for _, _, found in places_of(self) for place in found]
-        requested = [place for _, place in backends_named(self)]
+        requested = [place for _, place in (*backends_named(self), *guard_backends_named(self))]
         wanted = {name for place in (*places, *requested) for name in parts_of_place(place)}
         kinds = {kind for strategy in strategies_of(self) for kind in CATALOGUE[strategy].server_kinds}
         kept = {

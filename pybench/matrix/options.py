@@ -40,6 +40,8 @@ class Options(TypedDict, total=False):
     mode: Values
     faults: Values
     after_lease: Values
+    guard: Values
+    guard_on: Values
     appendfsync: Values
     name: str
     seed: int | str

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pybench.matrix.cells import Cell
 from pybench.matrix.durations import MS
 from pybench.matrix.faults import NO_FAULTS
+from pybench.matrix.guards import NO_GUARD
 from pybench.matrix.round_trips import NO_ROUND_TRIP
 from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
@@ -90,7 +91,7 @@ def client_cost_cell(cell: Cell, backend: str, kind: ServerKind) -> Cell:
 
 
 def undisturbed(cell: Cell) -> Cell:
-    """`cell` in a closed loop of one process with uniform keys, without pauses, faults, stages, search or added rtt."""
+    """`cell` with uniform keys in a closed loop of one process: no pauses, faults, stages, search, added rtt or guard."""
     return replace(
         cell,
         key_choice=KeyChoice("uniform"),
@@ -99,6 +100,8 @@ def undisturbed(cell: Cell) -> Cell:
         stages=NO_STAGES,
         mode=MEASURE,
         faults=NO_FAULTS,
+        guard=NO_GUARD,
+        guard_kind=None,
         rate_per_s=None,
         processes=0,
         after_lease="continue",

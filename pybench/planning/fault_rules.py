@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from pybench.matrix.durations import format_duration
 from pybench.matrix.fault_kinds import BREAK_MY_SERVERS, Does, Target
 from pybench.numbers import plural
-from pybench.planning.needs import parts_of
+from pybench.planning.needs import all_parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 
 def _backends_of_servers(cell: Cell, matrix: Matrix) -> list[Backend]:
-    """The backend of each server of `cell`, in the order in which its lock numbers them."""
-    return [matrix.backends[part.group.backend] for part in parts_of(cell) for _ in range(part.servers)]
+    """The backend of each server of `cell`, in the order in which its lock numbers them.
+
+    The server of a guarded resource comes last, where it is not one of the lock.
+    """
+    return [matrix.backends[part.group.backend] for part in all_parts_of(cell) for _ in range(part.servers)]
 
 
 def kinds_of_servers(cell: Cell, matrix: Matrix) -> list[ServerKind]:

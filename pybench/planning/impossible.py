@@ -16,10 +16,13 @@ from pybench.matrix.values import Distribution
 from pybench.numbers import plural
 from pybench.planning import network, searches
 from pybench.planning.fault_rules import why_no_faults
+from pybench.planning.guard_rules import why_no_guard
 from pybench.planning.limits import Limits
 from pybench.planning.needs import (
     MONITORING_SESSIONS,
+    all_parts_of,
     further_connections,
+    guard_connections,
     own_connections,
     parts_of,
     servers_of,
@@ -31,6 +34,7 @@ from pybench.planning.trial_spec import REPLY_TIMEOUT_NS, session_arguments
 from pybench.strategies import CATALOGUE, ServerKind, strategy_text
 
 MOST_CONNECTIONS = 10_000
+MAXCLIENTS = "maxclients of the server"
 OWN_FILES = 64
 """How many open files a run needs besides its connections."""
 
@@ -115,14 +119,17 @@ def _idle_threads(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
 
 def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
     shared, further, servers = shared_connections(cell), further_connections(cell), servers_of(cell)
-    to_one, to_all = shared + further, shared * servers + further
+    guarded = guard_connections(cell)
+    to_one, to_all = shared + further, shared * servers + further + guarded
     fewer = _fewer(cell)
     allowed = [(MOST_CONNECTIONS, to_all, "the limit of a run", fewer)]
     allowed += [
-        (limits.maxclients[backend], to_one, "maxclients of the server", fewer)
+        (limits.maxclients[backend], to_one + (guarded if backend == cell.guard_on else 0), MAXCLIENTS, fewer)
         for backend in parts_of_place(cell.backend)
         if backend in limits.maxclients
     ]
+    if cell.guard_on in limits.maxclients and cell.guard_on not in parts_of_place(cell.backend):
+        allowed.append((limits.maxclients[cell.guard_on], guarded, MAXCLIENTS, "lower concurrency"))
     if limits.open_files is not None:
         left = max(0, limits.open_files - OWN_FILES)
         allowed.append((left, to_all, "the open files of this machine", f"raise the limit (ulimit -n), {fewer}"))
@@ -135,6 +142,10 @@ def _connections(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
 
 
 def _how_connected(cell: Cell) -> str:
+    return _how_the_lock_connects(cell) + (" and one per client for the guarded resource" if cell.guard else "")
+
+
+def _how_the_lock_connects(cell: Cell) -> str:
     if not further_connections(cell):
         return f"connections {cell.connections.text}"
     if not shared_connections(cell):
@@ -148,7 +159,7 @@ def _fewer(cell: Cell) -> str:
 
 
 def _sessions(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
-    for name in parts_of_place(cell.backend):
+    for name in dict.fromkeys(part.group.backend for part in all_parts_of(cell)):
         backend = matrix.backends[name]
         if backend.kind is not ServerKind.POSTGRES:
             continue
@@ -166,12 +177,15 @@ def _sessions(cell: Cell, matrix: Matrix, limits: Limits) -> str | None:
 
 
 def _rows_without_a_table(cell: Cell, _matrix: Matrix, limits: Limits) -> str | None:
-    if not CATALOGUE[cell.strategy].uses_rows:
+    by_guard = cell.guard_kind is ServerKind.POSTGRES
+    if not (CATALOGUE[cell.strategy].uses_rows or by_guard):
         return None
-    lacking = [limits.grants[name] for name in parts_of_place(cell.backend) if name in limits.grants]
+    names = [cell.guard_on] if by_guard else parts_of_place(cell.backend)
+    lacking = [limits.grants[name] for name in names if name in limits.grants]
     if not lacking:
         return None
-    return f"{cell.strategy} needs a table in a new schema, and this user may not create a schema; {lacking[0]}"
+    who = "the guarded resource" if by_guard else cell.strategy
+    return f"{who} needs a table in a new schema, and this user may not create a schema; {lacking[0]}"
 
 
 def _pointless_key_choice(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
@@ -307,12 +321,17 @@ def _settings_behind_a_pooler(cell: Cell, matrix: Matrix, limits: Limits) -> str
     return None
 
 
+def _guard(cell: Cell, _matrix: Matrix, _limits: Limits) -> str | None:
+    return why_no_guard(cell)
+
+
 def _those(fact: str) -> str:
     """The strategies of which `fact` is true, for a hint."""
     return " or ".join(strategy.name for strategy in CATALOGUE.values() if getattr(strategy, fact))
 
 
 _RULES: tuple[Rule, ...] = (
+    _guard,
     _readers_of_an_exclusive_lock,
     _nesting_of_a_plain_lock,
     _sets_of_keys,

@@ -75,6 +75,34 @@ def _redis_group(cell: Cell, backend: str) -> Group:
     return Group(backend, cell.appendfsync, replicas, moves_clock=cell.faults.has("clock", Target.REDIS))
 
 
+def guard_part_of(cell: Cell) -> Part | None:
+    """The server of the guarded resource of `cell`, one of the lock's own where it is on their backend; else None."""
+    if not cell.guard:
+        return None
+    own = next((part for part in parts_of(cell) if part.group.backend == cell.guard_on), None)
+    if own is not None:
+        return Part(own.group, 1)
+    if cell.guard_kind is ServerKind.REDIS:
+        return Part(_redis_group(cell, cell.guard_on), 1)
+    return Part(Group(cell.guard_on, "none", 0), 1)
+
+
+def guard_place_of(cell: Cell) -> int | None:
+    """The place of the guard's server among those of the lock; None where it is another server, or there is none."""
+    place = 0
+    for part in parts_of(cell):
+        if cell.guard and part.group.backend == cell.guard_on:
+            return place
+        place += part.servers
+    return None
+
+
+def all_parts_of(cell: Cell) -> list[Part]:
+    """The servers of `cell` and, where it is another one, that of its guarded resource."""
+    guard = guard_part_of(cell)
+    return [*parts_of(cell), *([guard] if guard is not None and guard_place_of(cell) is None else [])]
+
+
 def call_conditions_of(cell: Cell) -> list[CallConditions]:
     """The conditions of an idle call of `cell`, for each of its backends."""
     return [(part.group.backend, part.group.appendfsync, cell.poll) for part in parts_of(cell)]
@@ -89,7 +117,7 @@ def largest(cells: Iterable[Cell]) -> dict[Group, Demand]:
     """For each group the most servers and sessions that any of `cells` needs."""
     most: dict[Group, Demand] = {}
     for cell in cells:
-        for part in parts_of(cell):
+        for part in all_parts_of(cell):
             before = most.get(part.group, Demand(0, 0))
             sessions = max(before.sessions, sessions_of(cell, part.group.backend))
             most[part.group] = Demand(max(before.servers, part.servers), sessions)
@@ -146,5 +174,12 @@ def shared_connections(cell: Cell) -> int:
 
 def sessions_of(cell: Cell, backend: str) -> int:
     """How many connections the clients of `cell` open to one server of `backend`."""
-    is_first = parts_of_place(cell.backend)[0] == backend
-    return shared_connections(cell) + (further_connections(cell) if is_first else 0)
+    parts = parts_of_place(cell.backend)
+    by_lock = shared_connections(cell) if backend in parts else 0
+    by_lock += further_connections(cell) if parts[0] == backend else 0
+    return by_lock + (guard_connections(cell) if cell.guard_on == backend else 0)
+
+
+def guard_connections(cell: Cell) -> int:
+    """How many connections the clients of `cell` open to the server of the guarded resource: one for each."""
+    return cell.concurrency if cell.guard else 0

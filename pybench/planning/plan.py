@@ -234,13 +234,16 @@ def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False, overhea
 
 
 def _backends(cell: Cell) -> list[str]:
-    return parts_of_place(cell.backend)
+    return [*parts_of_place(cell.backend), *([cell.guard_on] if cell.guard else [])]
 
 
 def _around_ns(cell: Cell) -> int:
-    """The time for the table and the worker processes of one trial of `cell` in nanoseconds; 0 without either."""
-    table_ns = SCHEMA_NS + cell.keys * ROW_NS if CATALOGUE[cell.strategy].uses_rows else 0
-    return table_ns + starting_ns(cell)
+    """The time for the tables and the worker processes of one trial of `cell` in nanoseconds; 0 without any.
+
+    Its lock may have a table, and its guarded resource.
+    """
+    tables = CATALOGUE[cell.strategy].uses_rows + (cell.guard_kind is ServerKind.POSTGRES)
+    return tables * (SCHEMA_NS + cell.keys * ROW_NS) + starting_ns(cell)
 
 
 def _plan(matrix: Matrix, cells: list[Cell], refused: list[Refused]) -> Plan:

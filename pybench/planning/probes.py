@@ -45,8 +45,16 @@ def lock_of(cell: Mapping[str, Any]) -> Lock:
 
 
 def probe_cells(cells: Iterable[Cell]) -> list[Cell]:
-    """The probe of each lock that `cells` measure, in their order. The control is the probe of `none`."""
-    return [_probe_cell(members) for members in locks_of(cell for cell in cells if cell.strategy != "none").values()]
+    """The probe of each lock that `cells` measure, in their order. The control is the probe of `none`.
+
+    `atomic` has none: it is judged by its guarded resource, and takes no lock.
+    """
+    return [_probe_cell(members) for members in locks_of(cell for cell in cells if takes_a_lock(cell)).values()]
+
+
+def takes_a_lock(cell: Cell) -> bool:
+    """Whether the strategy of `cell` asks a server at all: `none` and `atomic` do not."""
+    return bool(CATALOGUE[cell.strategy].server_kinds)
 
 
 def locks_of(cells: Iterable[Cell]) -> dict[Lock, list[Cell]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from pybench.matrix.durations import MS
 from pybench.planning.fault_rules import of_core, periods_of
-from pybench.strategies import CATALOGUE, Promise, ServerKind
+from pybench.planning.needs import guard_place_of
+from pybench.strategies import CATALOGUE, Judge, Promise, ServerKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +45,7 @@ def trial_spec(
     until_steady: bool = False,
     least_belief_ns: int = 0,
     recording: RecordingSpec | None = None,
+    guard: RedisServerSpec | PostgresServerSpec | None = None,
 ) -> TrialSpec:
     """The specification of one trial of `cell`. Its threads are bound to `cores`, if there are any.
 
@@ -52,8 +54,12 @@ def trial_spec(
 
     `least_belief_ns` is the shortest belief that counts as contended, which is the time of an idle call: during a
     shorter belief even a broken lock could not grant the key to another client.
+
+    `guard` is the server of the guarded resource, if the trial has one.
     """
     kinds = [ServerKind(server["kind"]) for server in servers]
+    if guard is not None and guard_place_of(cell) is None:
+        kinds.append(ServerKind(guard["kind"]))
     harmed = {}
     if cell.faults:
         assert duration_ns is not None, "the plan refuses faults without a window"
@@ -77,9 +83,16 @@ def trial_spec(
         "cores": list(cores[: cell.all_threads]),
         "least_belief_ns": least_belief_ns,
         **({} if recording is None else {"recording": recording}),
+        **({} if guard is None else {"guard": {"kind": cell.guard.kind, "server": _far(guard, cell, len(servers))}}),
     }
     # The core rejects unknown values and missing ones.
     return cast("TrialSpec", values)
+
+
+def _far(guard: RedisServerSpec | PostgresServerSpec, cell: Cell, servers: int) -> RedisServerSpec | PostgresServerSpec:
+    """`guard` with the round-trip time of the lock's server that it is, or else of the first one."""
+    rtt = cell.rtt.of(servers)[guard_place_of(cell) or 0]
+    return cast("RedisServerSpec | PostgresServerSpec", {**guard, "rtt": rtt.to_core()})
 
 
 def recording_files(cell: Cell, stem: Path) -> list[str]:
@@ -97,7 +110,7 @@ def recording_spec(cell: Cell, *, trial: int, files: Sequence[str]) -> Recording
         "trial": trial,
         "exclusion": strategy.exclusion.value,
         "wake_ups": Promise.WAKE_UP in strategy.promises,
-        "judged_by": strategy.judged_by.value,
+        "judged_by": (Judge.GUARD if cell.guard.decides else strategy.judged_by).value,
     }
 
 

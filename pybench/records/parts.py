@@ -325,7 +325,7 @@ def _joined(columns: Sequence[Columns]) -> Columns:
 def _summed(columns: Sequence[Columns]) -> Columns:
     filled = [one for one in columns if one]
     names = filled[0] if filled else ()
-    return {name: np.sum([one[name] for one in filled], axis=0, dtype=np.uint64) for name in names}
+    return {name: np.sum([one[name] for one in filled], axis=0) for name in names}
 
 
 def _text(data: bytes) -> str:

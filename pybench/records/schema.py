@@ -20,7 +20,8 @@ Schema 5 added the axis `mode`: a cell that searches for its limit has no rate, 
 loop. It added the files of clients, commands, nodes and telemetry, too, which folders of earlier schemas lack.
 Schema 6 added the axis `faults`, since figures under faults must not be compared with those of healthy servers, and
 the file of faults.
-Schema 7 added the axis `processes`, since load from several processes costs more than load from one."""
+Schema 7 added the axis `processes`, since load from several processes costs more than load from one, and the axes
+`guard` and `guard_on`, since guarded work takes longer than a hold without it."""
 _NUMBER = b"pybench.schema"
 
 _TYPES = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}

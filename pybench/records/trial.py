@@ -18,6 +18,7 @@ from pybench import _core
 from pybench.analysis import censored_quantiles, error_replies, histograms, stats, verdicts, violation_sentences
 from pybench.analysis.censored_quantiles import Waits
 from pybench.analysis.disturbances import DISTURBED, counted, proven
+from pybench.analysis.guard_effects import guard_effects
 from pybench.analysis.steadiness import steadiness_columns
 from pybench.analysis.terms import Terms
 from pybench.analysis.ttl_advice import holds, outlived_share
@@ -29,7 +30,7 @@ from pybench.records.schema import SCHEMA
 from pybench.records.served import served_columns, wake_up_columns
 from pybench.records.telemetry import Watched, telemetry_rows
 from pybench.records.use import use_columns
-from pybench.strategies import Judge, Lease
+from pybench.strategies import CATALOGUE, Judge, Lease
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,7 +88,7 @@ def trial_record(
     strategy: Strategy,
     server_calls: Mapping[str, int] | None = None,
     database_figures: Mapping[str, Any] | None = None,
-    final_values: NDArray[np.uint64] | None = None,
+    final_values: NDArray[Any] | None = None,
     left_over_keys: int | None = None,
     shares_core: bool | None = None,
     wall_s: float | None = None,
@@ -96,6 +97,7 @@ def trial_record(
     watched: Watched | None = None,
     throttled: Throttled = Throttled(),  # noqa: B008 - it cannot change
     carried: Sequence[Carried] = (),
+    guard_server: Labelled | None = None,
 ) -> TrialRecord:
     """The record of one trial.
 
@@ -105,10 +107,10 @@ def trial_record(
     releases, and `shares_core` says whether a given server ran on the core of a load thread; both are None where
     unknown. `round_trip_us`, the time of one idle call, gives the efficiency. Of `trouble` the record keeps the text,
     and the violations that count in spite of it. `watched` are samples of the servers and of this machine,
-    `carried` what became of the faults.
+    `carried` what became of the faults. `guard_server` is the server of the guarded resource, if the cell has one.
     """
     totals, findings = counted(result.totals, result.violations, trouble)
-    effects = _effects(result, strategy.judged_by, final_values)
+    effects = _effects(cell, result, strategy.judged_by, final_values)
     # A stopped trial gives its clients no time to finish.
     left = {"abandoned": 0 if result.stopped else totals["abandoned"], "left_over_keys": left_over_keys}
     woken = wake_up_columns(cell, result, strategy)
@@ -132,7 +134,7 @@ def trial_record(
         **_latencies(result.histograms),
         **(NO_LIMIT | steadiness_columns(cell, result) | _costs(totals, server_cpu_us, wall_s)),
         **_counted_by_servers(server_calls, database_figures, totals),
-        **(_error_replies(result, servers) | throttled.columns()),
+        **(_error_replies(result, servers, guard_server) | throttled.columns()),
         **_fairness(totals, result, strategy),
         **(served_columns(cell, result) | use_columns(cell, strategy, totals, round_trip_us)),
         **_counts(cell, strategy, result, totals),
@@ -163,9 +165,10 @@ def _latency_rows(rows: Sequence[Counted]) -> list[dict[str, Any]]:
     return [{"phase": row.phase, "outcome": row.outcome, "count": row.count, "hdr": row.hdr} for row in rows]
 
 
-def _error_replies(result: Outcome, servers: Sequence[Labelled]) -> dict[str, Any]:
+def _error_replies(result: Outcome, servers: Sequence[Labelled], guard_server: Labelled | None) -> dict[str, Any]:
+    guard = None if guard_server is None else guard_server.label
     return {
-        error_replies.COLUMN: error_replies.encode(result.errors, [server.label for server in servers]),
+        error_replies.COLUMN: error_replies.encode(result.errors, [server.label for server in servers], guard),
         error_replies.COUNT_COLUMN: sum(row["count"] for row in result.errors),
     }
 
@@ -191,15 +194,25 @@ def _counted_by_servers(
     }
 
 
-def _effects(result: Outcome, judged_by: Judge, final_values: NDArray[np.uint64] | None) -> dict[str, int | None]:
+def _effects(cell: Cell, result: Outcome, judged_by: Judge, final_values: NDArray[Any] | None) -> dict[str, int | None]:
     """The writes of a trial and their results: `EFFECT_COLUMNS`."""
+    if cell.guard:
+        is_atomic = CATALOGUE[cell.strategy].needs_guard
+        found = guard_effects(cell.guard, result.totals, result.writes, final_values, is_atomic=is_atomic)
+        return {**dict.fromkeys(EFFECT_COLUMNS), **found}
     if judged_by in (Judge.BELIEF, Judge.PART):
         return dict.fromkeys(EFFECT_COLUMNS)
     written = {name: result.totals[name] for name in ("acknowledged_writes", "unknown_writes", "stale_writes")}
     if final_values is None:
         return {**dict.fromkeys(EFFECT_COLUMNS), **written}
     lost, surplus, _ = _core.judge_rows(result.writes["acknowledged"], result.writes["unknown"], final_values)
-    return {**written, "final_value": int(final_values.sum()), "lost_updates": lost, "surplus_updates": surplus}
+    return {
+        **dict.fromkeys(EFFECT_COLUMNS),
+        **written,
+        "final_value": int(final_values.sum()),
+        "lost_updates": lost,
+        "surplus_updates": surplus,
+    }
 
 
 def violation_rows(findings: Sequence[Violation], terms: Terms, counts: verdicts.Counts) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ Schema 1 had columns only for the axes that the matrix named, as text; the manif
 axis is a column, with durations and rates as numbers. Schema 2 had no axis `rtt`: nothing was added to a round trip.
 Schema 3 had no axis `stages`: every load was the same during its window. Schema 4 had no axis `mode`: every trial was
 measured at the load of its cell. Schema 5 had no axis `faults`: no trial harmed its servers. Schema 6 had no axis
-`processes`: every trial ran in the process of pybench.
+`processes`, and no `guard`: every trial ran in the process of pybench, and a hold was only time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pybench.matrix.cells import AXES, CELL_COLUMNS
+from pybench.matrix.cells import AXES, CELL_COLUMNS, HAS_NONE
 from pybench.matrix.faults import NO_FAULTS
+from pybench.matrix.guards import NO_GUARD
 from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
 from pybench.notation import BadValue, parse_call
@@ -36,6 +37,8 @@ ADDED: Mapping[str, Any] = {
     "mode": MEASURE.text,
     "faults": NO_FAULTS.text,
     "processes": 0,
+    "guard": NO_GUARD.text,
+    "guard_on": HAS_NONE,
 }
 """Columns since schema 3, 4, 5, 6 and 7, with their values in older records."""
 _RENAMED_PHASES = {"lag": "send_delay"}

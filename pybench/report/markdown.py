@@ -15,9 +15,8 @@ from pybench.report.cautions.of_run import cautions
 from pybench.report.heat import AXES, Box, HeatMeasure, column_title, first_measure, heat_maps, scales_of
 from pybench.report.html import VERDICT_SYMBOLS
 from pybench.report.section import DataTable
-from pybench.report.sections import nodes
+from pybench.report.sections import faults, guarded, nodes
 from pybench.report.sections.answer import clauses
-from pybench.report.sections.faults import figures_table
 from pybench.report.sections.limit import limit_tables
 from pybench.report.sections.ranking import BOUND, LIMIT, PAST_LEASE, QUANTILES, Entry, LoadEntries, by_load, columns_of
 from pybench.report.verdict_reasons import unsafe_and_evidence
@@ -58,8 +57,9 @@ def build(run: Run, view: View | None = None) -> str:
     if view.cells:
         parts += _ranking(view, by_load(view))
         parts += _heat_maps(view)
-    harmed = figures_table(view)
-    parts += [_data_table(table) for table in [*limit_tables(view), *([harmed] if harmed else [])]]
+    further = [guarded.figures_table(view), faults.figures_table(view)]
+    parts += [_data_table(table) for table in [*limit_tables(view), *filter(None, further)]]
+    parts += [plain(sentence) for _, sentence in guarded.said(view)]
     parts.append(_method(run, about))
     return "\n\n".join(parts) + "\n"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pybench.matrix.durations import format_duration
 from pybench.matrix.faults import recorded_faults
+from pybench.matrix.guards import recorded_guard
 from pybench.matrix.stages import recorded_stages
 from pybench.numbers import format_bytes, format_exact, format_us
 
@@ -172,6 +173,8 @@ def load_settings(manifest: Mapping[str, Any]) -> Rows:
     left_out = {"stages"} if not stages else {"rate_per_s"} if stages.is_open else {"concurrency"}
     if not recorded_faults(shared.get("faults")):
         left_out.add("faults")
+    if not recorded_guard(shared.get("guard")):
+        left_out |= {"guard", "guard_on"}
     bracketed = ("stages", "faults")
     return [
         (name, f"({value})" if name in bracketed else value) for name, value in shared.items() if name not in left_out

@@ -22,10 +22,13 @@ from pybench.running.trial_servers import UNREAD
 from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pybench._core import ConnectError
     from pybench.analysis.outcome import Outcome
     from pybench.core_results import ErrorReply
     from pybench.matrix.cells import Cell
+    from pybench.running.guard_side import GuardSide
     from pybench.running.trial_servers import Side, Spent
 
 RECOVERY_NS = 5_000 * MS
@@ -46,6 +49,14 @@ def ended(sides: Sequence[Side], result: Outcome) -> tuple[list[Spent], list[Tro
             spent.append(UNREAD)
             troubles.append(Trouble.of(error, first_cut_ns=result.totals.get("first_cut_ns")))
     return spent, troubles
+
+
+def values_of(guard: GuardSide, result: Outcome) -> tuple[NDArray[np.int64] | None, Trouble | None]:
+    """The final values of guarded resources, and the trouble of a server that cannot be read."""
+    try:
+        return guard.values(), None
+    except ServerError as error:
+        return None, Trouble.of(error, first_cut_ns=result.totals.get("first_cut_ns"))
 
 
 def refusals(result: Outcome, sides: Sequence[Side], cell: Cell) -> list[Trouble]:
@@ -75,6 +86,7 @@ def _errors_are_of_faults(result: Outcome, cell: Cell) -> bool:
 
 def refusal_of(rows: Sequence[ErrorReply], sides: Sequence[Side], strategy: str) -> ServerError | None:
     """The error for the most frequent of the error replies `rows`; None without error replies."""
+    rows = [row for row in rows if row["phase"] != "guard"]  # A guarded work that fails ends, and its lock goes on.
     if not rows:
         return None
     # Replies to acquires come first, since they may cause those of the other phases.
@@ -83,7 +95,9 @@ def refusal_of(rows: Sequence[ErrorReply], sides: Sequence[Side], strategy: str)
     return sides[worst["server"]].refused(calls, worst["code"], worst["first"], strategy=strategy)
 
 
-def not_connected(error: ConnectError, sides: Sequence[Side], strategy: str, *, secrets: Iterable[str]) -> ServerError:
+def not_connected(
+    error: ConnectError, sides: Sequence[Side | GuardSide], strategy: str, *, secrets: Iterable[str]
+) -> ServerError:
     """The error for a trial of `strategy` whose connections failed."""
     known = frozenset(secrets)
     if error.refusal is None:
@@ -114,9 +128,11 @@ def step_of_clock(jumped_s: float, ttl_ms: int) -> Trouble | None:
     )
 
 
-def cleared(sides: Sequence[Side]) -> tuple[int, Trouble | None]:
+def cleared(sides: Sequence[Side], guard: GuardSide | None = None) -> tuple[int, Trouble | None]:
     """Remove the keys and tables of the trial; returns the most locks left on one server, and the trouble, if any."""
     try:
+        if guard is not None:
+            guard.clear()
         return max(side.clear() or 0 for side in sides), None
     except ServerError as error:
         return 0, Trouble(error)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pybench.matrix import Matrix
     from pybench.matrix.cells import Cell
     from pybench.matrix.faults import Fault
+    from pybench.running.guard_side import GuardSide
     from pybench.running.trial_servers import Side
     from pybench.running.watch import Running
     from pybench.servers import ServerPool
@@ -45,9 +46,12 @@ class _Task:
 
 
 class FaultThreads:
-    """The faults of one trial of `cell` on `sides`, which are in the order in which its lock numbers its servers."""
+    """The faults of one trial of `cell` on `sides`, which are in the order in which its lock numbers its servers.
 
-    def __init__(self, cell: Cell, matrix: Matrix, sides: Sequence[Side], pool: ServerPool) -> None:
+    The side of a guarded resource comes last.
+    """
+
+    def __init__(self, cell: Cell, matrix: Matrix, sides: Sequence[Side | GuardSide], pool: ServerPool) -> None:
         self._cell, self._matrix, self._sides, self._pool = cell, matrix, sides, pool
         self._over = threading.Event()
         self._looking = threading.Lock()
@@ -127,7 +131,7 @@ def _trouble_of(act: Callable[[], None]) -> ServerError | None:
     return None
 
 
-def _harm(fault: Fault, side: Side, pool: ServerPool) -> harm.Harm:
+def _harm(fault: Fault, side: Side | GuardSide, pool: ServerPool) -> harm.Harm:
     server = side.server
     match fault.do:
         case "kill":

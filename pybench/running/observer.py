@@ -13,16 +13,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pybench import _core
 from pybench.analysis import error_replies
 from pybench.analysis.disturbances import DISTURBANCES, Trouble, disturbances, first_of
 from pybench.errors import RecordError, ServerError
 from pybench.matrix.faults import NO_FAULTS
+from pybench.matrix.guards import NO_GUARD
 from pybench.matrix.stages import NO_STAGES
 from pybench.planning.fault_rules import servers_that_end
-from pybench.planning.needs import CallConditions, Part, call_conditions_of, group_for, largest, parts_of, servers_in
+from pybench.planning.needs import (
+    CallConditions,
+    Part,
+    call_conditions_of,
+    group_for,
+    guard_part_of,
+    largest,
+    parts_of,
+    servers_in,
+)
 from pybench.planning.network import added_ns
 from pybench.planning.trial_spec import recording_files, recording_spec, trial_seed, trial_spec
 from pybench.records.fault_rows import Carried, of_core
@@ -34,8 +44,10 @@ from pybench.running.aftermath import (
     refusal_of,
     refusals,
     step_of_clock,
+    values_of,
 )
 from pybench.running.faults import FaultThreads
+from pybench.running.guard_side import GuardSide, guard_side
 from pybench.running.machine_sampler import watched
 from pybench.running.processes import ProcessTrial
 from pybench.running.trial_servers import DatabaseSpent, Side, Spent, sides_of
@@ -43,6 +55,9 @@ from pybench.running.watch import Slot
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from pybench.core_specs import TrialSpec
     from pybench.matrix import Matrix
@@ -97,11 +112,20 @@ class Measured:
     """Whether a given server ran on the core of a load thread at the end; None where unknown."""
     faults: Sequence[Carried] = ()
     """What became of the faults of the plan."""
+    guarded: NDArray[np.int64] | None = None
+    """The final values of the guarded resources; None without a guard, and where they could not be read."""
 
     @property
     def database(self) -> DatabaseSpent | None:
         """The usage of the database, if the trial had one."""
         return next((one for one in self.spent if isinstance(one, DatabaseSpent)), None)
+
+    @property
+    def final_values(self) -> NDArray[Any] | None:
+        """The final value of each key: of the guarded resource, or of the row that the lock itself has written."""
+        if self.guarded is not None:
+            return self.guarded
+        return None if self.database is None else self.database.final_values
 
 
 NewTrial = Callable[["TrialSpec"], _core.Trial]
@@ -162,7 +186,9 @@ class Observer:
 
     def planted(self, cell: Cell) -> list[tuple[str, bool]]:
         """Each kind of planted fault, and whether the checker of a trial of `cell` finds it. Sends nothing."""
-        steady = replace(cell, stages=NO_STAGES, faults=NO_FAULTS)  # Stages would have to fill the window of 1 ns.
+        steady = replace(
+            cell, stages=NO_STAGES, faults=NO_FAULTS, guard=NO_GUARD
+        )  # Stages would have to fill the window of 1 ns.
         return self._trial(Slot(0, steady, 0, 0.0), self._sides(cell), warmup_ns=0, duration_ns=1).planted()
 
     def observe(
@@ -183,35 +209,39 @@ class Observer:
         Raises ServerError where the trial could not begin.
         """
         sides = self.new_sides(slot.cell, servers)
-        faults = FaultThreads(slot.cell, self.matrix, sides, self.pool)
+        guard = self._guard(slot.cell)
+        reached: list[Side | GuardSide] = [*sides, *([] if guard is None else [guard])]
+        faults = FaultThreads(slot.cell, self.matrix, reached, self.pool)
         times = {"warmup_ns": warmup_ns, "duration_ns": duration_ns}
-        trial = self._trial(slot, sides, **times, until_steady=until_steady, stem=stem)
+        trial = self._trial(slot, sides, guard, **times, until_steady=until_steady, stem=stem)
         try:
-            for side in sides:
-                side.prepare()
+            for one in reached:
+                one.prepare()
             for side in sides:
                 side.begin()
             started_at, started = datetime.now(UTC), time.monotonic()
             self.watch.trial_begins(slot, trial)
             with watched([] if slot.is_control else sides, trial) as machine, self._healed(faults, trial) as carried:
-                result = self._run_trial(trial, sides, slot.cell.strategy)
+                result = self._run_trial(trial, reached, slot.cell.strategy)
             error_replies.mask(result.errors, self.matrix.secrets)
             shares_core = self.placement.shares_core()
             wall_s = time.monotonic() - started
             jumped_s = (datetime.now(UTC) - started_at).total_seconds() - wall_s
             spent, troubles = ended(sides, result)
+            guarded, unread = (None, None) if guard is None else values_of(guard, result)
         except BaseException:
-            self._clear_if_possible(sides)
+            self._clear_if_possible(reached)
             raise
         step = step_of_clock(jumped_s, slot.cell.ttl_ms)
-        trouble = first_of([*troubles, *([] if step is None else [step]), *refusals(result, sides, slot.cell)])
+        troubles += [one for one in (unread, step) if one is not None]
+        trouble = first_of([*troubles, *refusals(result, sides, slot.cell)])
         left_over = None
         if trouble is None:
-            left, trouble = cleared(sides)
+            left, trouble = cleared(sides, guard)
             left_over = left if trouble is None and all_is_released(slot.cell, result) else None
             self._note_disturbances(slot, result, sides)
         else:
-            self._clear_if_possible(sides)
+            self._clear_if_possible(reached)
         return Measured(
             result,
             started_at,
@@ -222,6 +252,7 @@ class Observer:
             machine.series,
             shares_core,
             [*carried, *of_core(slot.cell.faults, result)],
+            guarded,
         )
 
     @contextmanager
@@ -249,6 +280,20 @@ class Observer:
         """The prefix of the keys of the latest trial."""
         return f"pybench:{self.run_id}:{self.trials_begun}:"
 
+    def _guard(self, cell: Cell) -> GuardSide | None:
+        """The guarded resources of the latest trial, which is one of `cell`; None without a guard."""
+        server = self.guard_server(cell)
+        if server is None:
+            return None
+        backend = self.matrix.backends[cell.guard_on]
+        names = {"prefix": self.key_prefix, "run_id": self.run_id}
+        return guard_side(cell, server, backend, **names, trial=self.trials_begun)
+
+    def guard_server(self, cell: Cell) -> AnyServer | None:
+        """The server of the guarded resource of `cell`; None without a guard."""
+        part = guard_part_of(cell)
+        return None if part is None else self.on(part)[0]
+
     def _sides(self, cell: Cell) -> list[Side]:
         """The servers of `cell`, for calls outside a trial."""
         return sides_of(cell, self.servers(cell), self.matrix.backends, run_id=self.run_id, trial=0)
@@ -257,6 +302,7 @@ class Observer:
         self,
         slot: Slot,
         sides: Sequence[Side],
+        guard: GuardSide | None = None,
         *,
         warmup_ns: int,
         duration_ns: int,
@@ -279,13 +325,14 @@ class Observer:
             until_steady=until_steady,
             least_belief_ns=self.least_belief_ns(cell),
             recording=recording,
+            guard=None if guard is None else guard.spec(),
         )
         if cell.processes:
             # It has what a run uses of a trial of the core.
             return cast("_core.Trial", ProcessTrial(spec, cell.processes, self.matrix.secrets))
         return self._new_trial(spec)
 
-    def _clear_if_possible(self, sides: Sequence[Side]) -> None:
+    def _clear_if_possible(self, sides: Sequence[Side | GuardSide]) -> None:
         """Remove the keys after a failure or a forced end; on a dead server the keys end with their leases."""
         with self.interrupts.shielded():
             for side in sides:
@@ -299,7 +346,7 @@ class Observer:
         for text in filter(None, [counted, *(side.disturbance for side in sides)]):
             self.watch.note(f"{slot.cell.id}: {text}; the figures include this")
 
-    def _run_trial(self, trial: _core.Trial, sides: Sequence[Side], strategy: str) -> _core.TrialResult:
+    def _run_trial(self, trial: _core.Trial, sides: Sequence[Side | GuardSide], strategy: str) -> _core.TrialResult:
         try:
             with self.interrupts.stoppable():
                 return self._run(trial)

@@ -15,7 +15,7 @@ from pybench.matrix.durations import MS
 from pybench.matrix.places import parts_of_place
 from pybench.matrix.values import Distribution
 from pybench.planning import control
-from pybench.planning.probes import locks_of
+from pybench.planning.probes import locks_of, takes_a_lock
 from pybench.strategies import CATALOGUE, arguments_text
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _refused(observer: Observer, cell: Cell, duration_ns: int) -> ServerError | 
 
 def first_uses(cells: Iterable[Cell]) -> list[tuple[Cell, int]]:
     """One cell for each lock of `cells`, with its duration in nanoseconds."""
-    return [_first_use(members) for lock, members in locks_of(cells).items() if lock[0] != "none"]
+    return [_first_use(members) for members in locks_of(filter(takes_a_lock, cells)).values()]
 
 
 def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:

@@ -8,7 +8,7 @@ from pybench.strategies.entry import Strategy
 CATALOGUE: dict[str, Strategy] = {
     strategy.name: strategy
     for strategy in (
-        *(plain.NONE, plain.NAIVE, plain.MUTEX, plain.WATCHDOG, shared.REENTRANT, shared.READ_WRITE),
+        *(plain.NONE, plain.ATOMIC, plain.NAIVE, plain.MUTEX, plain.WATCHDOG, shared.REENTRANT, shared.READ_WRITE),
         *(waiting.FAIR, waiting.FAIR_QUEUE, waiting.NOTIFY, shared.SEMAPHORE, plain.FENCED, plain.REPLICATED),
         *(quorum.REDLOCK, quorum.REDISSON_REDLOCK, quorum.MULTILOCK, quorum.REDISSON_MULTILOCK),
         *(postgres.ADVISORY, postgres.ROW, postgres.LEASE, postgres.OPTIMISTIC, postgres.SERIALIZABLE),

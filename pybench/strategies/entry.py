@@ -62,6 +62,7 @@ class Family(StrEnum):
     """The servers that hold the lock; `pybench strategies` groups its list by them."""
 
     CONTROL = "the control"
+    ONE_STEP = "no lock: one step on the server of the resource"
     ONE_SERVER = "one Redis or Valkey server"
     SEVERAL_SERVERS = "several Redis or Valkey servers"
     DATABASE = "one Postgres server"
@@ -172,6 +173,8 @@ class Strategy:
     judged_by: Judge = Judge.BELIEF
     lost_by: tuple[str, ...] = ()
     """Events after which two clients may hold the lock, as short noun phrases; the end of the lease is not listed."""
+    needs_guard: bool = False
+    """Whether it has no lock at all: the guarded work itself is one atomic step."""
     uses_rows: bool = False
     """Whether each key is a row of a table of the database."""
     promises: frozenset[Promise] = frozenset()

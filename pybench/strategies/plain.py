@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pybench.strategies.entry import Choice, Count, Exclusion, Family, Lease, Parameter, Promise, Strategy
+from pybench.strategies.entry import Choice, Count, Exclusion, Family, Judge, Lease, Parameter, Promise, Strategy
 
 SET, RELEASE = "SET key token NX PX ttl", "compare-and-delete key token"
 ONE_SERVER_LOST = ("a restart that loses data", "a failover", "a clock jump")
@@ -19,6 +19,22 @@ NONE = Strategy(
     lease=Lease.NONE,
     family=Family.CONTROL,
     server_kinds=(),
+)
+
+ATOMIC = Strategy(
+    name="atomic",
+    summary="No lock: the guarded work is one atomic step on the server of the resource.",
+    commands=(),
+    promise="No lost update and no oversell: the server checks and changes the resource in one step.",
+    holds_under="Everything that the server of the resource survives. No client believes in anything.",
+    when_to_use="Wherever the work fits into one step on the server: then no lock is needed at all.",
+    when_not="Work that reads, then calls something else, then writes: that needs a lock, or a version to compare.",
+    exclusion=Exclusion.NOTHING,
+    lease=Lease.NONE,
+    family=Family.ONE_STEP,
+    server_kinds=(),
+    judged_by=Judge.EFFECTS,
+    needs_guard=True,
 )
 
 NAIVE = Strategy(

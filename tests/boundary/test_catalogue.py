@@ -78,7 +78,8 @@ def test_a_grant_that_nobody_contends_sends_what_the_catalogue_lists(make_spec, 
 @pytest.mark.parametrize("name", CATALOGUE)
 @pytest.mark.parametrize("ttl_ms", [1, 2, 3, 1_001])
 def test_a_plan_refuses_the_leases_that_the_core_refuses(make_spec, pool, name, ttl_ms):
-    matrix = matrix_from_options(strategy=name, ttl=f"{ttl_ms}ms")
+    guard = "counter" if CATALOGUE[name].needs_guard else "none"
+    matrix = matrix_from_options(strategy=name, ttl=f"{ttl_ms}ms", guard=guard)
     (cell,) = expand(matrix)
     with servers_for(pool, name) as servers:
         spec = make_spec(strategy=name, ttl_ms=ttl_ms, servers=servers)

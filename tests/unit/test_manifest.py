@@ -35,7 +35,7 @@ def test_no_password_is_in_a_manifest_wherever_it_stood():
 
 def test_a_manifest_says_what_is_needed_to_judge_and_repeat_a_run():
     manifest = json.loads(encode_manifest(built()))
-    assert manifest["schema"] == 6
+    assert manifest["schema"] == 7
     assert (manifest["status"], manifest["seed"], manifest["order"]) == ("running", 7, [[0], [0]])
     leases = [(cell["ttl_ms"], cell["lease_ms"]) for cell in manifest["cells"]]
     assert leases == [(10_000, 10_000), (50, 1_000)]

@@ -352,6 +352,7 @@ def test_what_speaks_of_no_cell_is_noted():
         ("stages", 3, 120),
         ("limit", 3, 450),
         ("faults", 10, 90),
+        ("guard", 5, 90),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):
@@ -377,5 +378,6 @@ def test_every_example_is_planned_by_a_test():
         "stages",
         "limit",
         "faults",
+        "guard",
     }
     assert {path.stem for path in Path("examples").glob("*.yaml")} == known

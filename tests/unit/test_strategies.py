@@ -49,6 +49,7 @@ def test_the_catalogue_tells_everything_of_each_strategy():
 def test_each_strategy_promises_what_its_row_says():
     assert {name: (strategy.exclusion, strategy.commands_per_grant) for name, strategy in CATALOGUE.items()} == {
         "none": (Exclusion.NOTHING, 0),
+        "atomic": (Exclusion.NOTHING, 0),
         "naive": (Exclusion.WHILE_NOBODY_OUTLIVES, 3),
         "mutex": (Exclusion.ALWAYS, 2),
         "watchdog": (Exclusion.ALWAYS, 2),
@@ -80,6 +81,7 @@ def test_each_strategy_promises_what_its_row_says():
     }
     judged = {name: strategy.judged_by for name, strategy in CATALOGUE.items()}
     assert {name: judge for name, judge in judged.items() if judge is not Judge.BELIEF} == {
+        "atomic": Judge.EFFECTS,
         "pg-optimistic": Judge.EFFECTS,
         "pg-serializable": Judge.EFFECTS,
         "layered": Judge.GUARD,
@@ -149,6 +151,7 @@ def test_each_strategy_says_which_kinds_of_server_it_needs_in_the_order_of_the_c
     others = {name: strategy.server_kinds for name, strategy in CATALOGUE.items() if strategy.server_kinds != (redis,)}
     assert others == {
         "none": (),
+        "atomic": (),
         **dict.fromkeys(("pg-advisory", "pg-row", "pg-lease", "pg-optimistic", "pg-serializable"), (postgres,)),
         "layered": (redis, postgres),
     }

@@ -77,8 +77,10 @@ def table_name(schema: str) -> str:
     return f'"{schema}"."{TABLE}"'
 
 
-def prepare_schema(session: Session, name: str, keys: int) -> None:
-    """Make the schema `name` with one row for each key, 0 to `keys` - 1.
+def prepare_schema(session: Session, name: str, keys: int, *, value: int = 0, is_constrained: bool = False) -> None:
+    """Make the schema `name` with one row for each key, 0 to `keys` - 1, each with this `value`.
+
+    `is_constrained` adds a constraint that refuses values below 0.
 
     Raises errors of psycopg; nothing of it is left then.
     """
@@ -92,12 +94,18 @@ def prepare_schema(session: Session, name: str, keys: int) -> None:
         session.execute(
             sql.SQL(
                 "CREATE TABLE {} (id int, fence bigint NOT NULL DEFAULT 0, version bigint NOT NULL DEFAULT 0,"
-                " value bigint NOT NULL DEFAULT 0, owner uuid, expires_at timestamptz NOT NULL DEFAULT '-infinity')"
+                " value bigint NOT NULL DEFAULT 0{}, owner uuid, expires_at timestamptz NOT NULL DEFAULT '-infinity')"
                 " WITH (fillfactor = {}, autovacuum_enabled = off)"
-            ).format(table, FILLFACTOR if keys <= MANY_KEYS else FILLFACTOR_OF_MANY)
+            ).format(
+                table,
+                sql.SQL(" CHECK (value >= 0)" if is_constrained else ""),
+                FILLFACTOR if keys <= MANY_KEYS else FILLFACTOR_OF_MANY,
+            )
         )
         session.execute(
-            sql.SQL("INSERT INTO {} (id) SELECT generate_series(0, {})").format(table, sql.Literal(keys - 1))
+            sql.SQL("INSERT INTO {} (id, value) SELECT generate_series(0, {}), {}").format(
+                table, sql.Literal(keys - 1), sql.Literal(value)
+            )
         )
         # After the rows: a million keys take 2 s in this order, and 3 s in the other.
         session.execute(sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (id)").format(table))
@@ -128,6 +136,17 @@ def read_values(session: Session, name: str, keys: int) -> NDArray[np.uint64]:
     known = numbers[numbers[:, 0] < keys]
     values[known[:, 0].astype(np.intp)] = known[:, 1]
     return values
+
+
+def read_guarded(session: Session, name: str, keys: int) -> NDArray[np.int64] | None:
+    """The value of each of the `keys` rows, also below 0; None where a row is gone. Raises errors of psycopg."""
+    query = sql.SQL("COPY (SELECT value FROM {} WHERE id BETWEEN 0 AND {} ORDER BY id) TO STDOUT")
+    with (
+        session.cursor() as cursor,
+        cursor.copy(query.format(sql.Identifier(name, TABLE), sql.Literal(keys - 1))) as rows,
+    ):
+        values = np.array(b"".join(bytes(part) for part in rows).split(), dtype=np.int64)
+    return values if len(values) == keys else None
 
 
 def locks_left(session: Session, name: str, application: str) -> list[LeftLock]:

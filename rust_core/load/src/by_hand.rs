@@ -76,6 +76,7 @@ pub(crate) fn spec(strategy: Strategy, concurrency: u32) -> TrialSpec {
         least_belief: Nanos::ZERO,
         faults: Vec::new(),
         fault_periods: Vec::new(),
+        guard: None,
     }
 }
 
@@ -198,7 +199,7 @@ pub(crate) fn rig_of<T: Transport>(spec: &TrialSpec, transport: T) -> Rig<T> {
 pub(crate) fn driver<T: Transport>(spec: &TrialSpec, transport: T) -> Driver<AnyLock, T, SetClock> {
     let strategy = spec.strategy;
     let control = Arc::new(Control::new(1));
-    let judge = if strategy.is_optimistic() {
+    let judge = if !strategy.has_belief() {
         Judge::NotJudged
     } else {
         let (clients, rules) = (spec.concurrency * spec.keys_per_grant, rules(spec));

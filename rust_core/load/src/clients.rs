@@ -2,12 +2,13 @@
 //!
 //! A client is driven by what its lock answers and by its timers. What it sends goes to the transport, what it does is
 //! told to the recorder; both are handed in with each event, as `Ports`. `steps.rs` has the way from the request to the
-//! release, `hold.rs` what happens in between, `writes.rs` the locks whose release writes, `starting.rs` how
+//! release, `hold.rs` what happens in between, `guarded.rs` the guarded work, `writes.rs` the locks whose release writes, `starting.rs` how
 //! clients begin; `starts.rs` says who starts when.
 
 pub(crate) mod arrivals;
 mod client;
 mod faults;
+pub(crate) mod guarded;
 mod hold;
 mod starting;
 mod starts;
@@ -31,6 +32,7 @@ use crate::transport::{Outgoing, Sender, Transport};
 pub use client::Doing;
 pub(crate) use client::{Asked, Client, Tried};
 use faults::Disturbed;
+use guarded::Guards;
 use stages::Stages;
 pub(crate) use starts::Starts;
 use trial_params::{Thread, TrialParams};
@@ -59,6 +61,7 @@ pub(crate) struct Clients<L> {
     hung_up: Vec<u32>,
     /// Those that a planned fault concerns just now.
     disturbed: Disturbed<L>,
+    guards: Guards,
     /// Empty lists, one for each depth of nested calls.
     spare: Vec<Actions>,
     /// Whether clients may start.
@@ -88,6 +91,7 @@ impl<L: LockMachine> Clients<L> {
             starts,
             hung_up: Vec::new(),
             disturbed: Disturbed::with(Vec::new()),
+            guards: Guards::NONE,
             spare: Vec::new(),
             running: false,
             active: u32::MAX,
@@ -117,6 +121,12 @@ impl<L: LockMachine> Clients<L> {
     pub(crate) fn dispatch<T: Transport>(&mut self, index: u32, now: Nanos, event: Event, to: &mut Ports<'_, T>) {
         if self.disturbed.keeps(index, event) {
             return;
+        }
+        if self.guards.are_any()
+            && let Event::Replied { call, .. } | Event::Lost { call } = event
+            && call.is_guarded()
+        {
+            return self.work_answered(index, now, event, to);
         }
         // Moved out, so that the list can be read while the clients are changed. A nested call takes another one.
         let mut actions = self.spare.pop().unwrap_or_default();
@@ -352,6 +362,7 @@ impl<L: LockMachine> Clients<L> {
                     self.tell(to.recorder, index, now, |client, _| Judged::CutOff { client, placed });
                     self.dispatch(index, now, Event::Cancel, to);
                 }
+                Doing::Holding if self.guards.is_writing(index) => {}
                 Doing::Entering | Doing::Holding => self.cut_short(index, now, to),
                 Doing::Idle | Doing::Releasing | Doing::Cancelling | Doing::Pausing => {}
             }

@@ -91,7 +91,7 @@ pub(crate) fn are_sound(spec: &TrialSpec) -> bool {
             FaultAction::OfLinks(links, how) => {
                 links
                     .server
-                    .is_none_or(|server| usize::from(server) < spec.servers.len())
+                    .is_none_or(|server| usize::from(server) < spec.all_servers().count())
                     && links.client.is_none_or(reachable)
                     && how.is_sound()
                     && how.is_a_moment() == (fault.lasts == Nanos::ZERO)

@@ -53,6 +53,7 @@ pub use recorder::timeline::Columns;
 pub use recorder::{ErrorPhase, ErrorReply, Writes};
 pub use rules::rules;
 pub use setup::{Member, drivers};
+pub use spec::GuardSpec;
 pub use spec::{
     Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
     Process, RedisServer, ServerSpec, Speaks, Stage, TrialSpec,

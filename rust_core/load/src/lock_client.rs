@@ -95,6 +95,7 @@ impl LockClient {
         };
         let names = GivenNames::default();
         let peers = Peers {
+            guard: None,
             strategy: spec.strategy,
             servers: &spec.servers,
             client_name: &spec.client_name,

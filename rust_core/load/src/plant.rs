@@ -45,7 +45,7 @@ pub(crate) fn all(spec: &TrialSpec) -> Result<Vec<Planted>, TrialError> {
     // Each key of a set is judged by itself.
     let on_each_key = |report: &Report| has_double_grants(report, spec.keys_per_grant.into());
     let on_one_key = |report: &Report| has_double_grants(report, 1);
-    if !strategy.is_optimistic() {
+    if strategy.has_belief() {
         let kind = if strategy.permits() > 1 {
             "one permit too many"
         } else {
@@ -216,6 +216,7 @@ fn played(spec: &TrialSpec, script: impl FnOnce(&mut Scene)) -> Result<Report, T
 /// The trial's spec with enough clients and keys for every plant; each client does only what the plant says.
 fn scene_of(spec: &TrialSpec) -> TrialSpec {
     TrialSpec {
+        guard: None,
         keys: 2 * spec.keys_per_grant,
         key_choice: KeyChoice::Uniform,
         nesting: 1,

@@ -117,7 +117,7 @@ impl Recorder {
             errors: ErrorReplies::default(),
             window: Window::new(clients),
             warm_up: None,
-            writes: Writes::to(params.written_keys),
+            writes: Writes::to(params.written_keys, params.guard.is_some()),
             clients: PerClient::of(clients),
             periods: Periods::of(&params.fault_periods),
             first_cut: Nanos::NEVER,

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use locks::{Chance, KeyList, LockMachine, Nanos, Spec};
+use locks::{Chance, GuardKind, KeyList, LockMachine, Nanos, Spec, Strategy};
 use rustix::thread::CpuSet;
 use wire::KeyNames;
 use wire::postgres::Hashes;
 
 use crate::TrialError;
 use crate::clients::arrivals::Arrivals;
+use crate::clients::guarded::Accepted;
 use crate::clients::stages::Stages;
 use crate::clients::trial_params::{Thread, TrialParams};
 use crate::clients::workload::streams;
@@ -60,6 +61,7 @@ pub(crate) fn check(spec: &TrialSpec) -> Result<(), TrialError> {
         ),
         ("key_prefix", spec.key_prefix.len() <= 512),
         ("faults", faults::are_sound(spec)),
+        ("guard", guard_is_sound(spec)),
     ];
     match sound.into_iter().find(|(_, sound)| !sound) {
         Some((field, _)) => Err(TrialError::Field(field)),
@@ -109,6 +111,17 @@ fn keys_per_grant_is_sound(spec: &TrialSpec) -> bool {
     }
 }
 
+/// The lock has what the guarded work needs. A lock whose release writes has effects of its own.
+fn guard_is_sound(spec: &TrialSpec) -> bool {
+    let Some(guard) = &spec.guard else { return true };
+    let fits = match guard.kind {
+        GuardKind::Counter | GuardKind::Stock => spec.keys_per_grant == 1,
+        GuardKind::Transfer => spec.keys_per_grant == 2 && spec.strategy != Strategy::Atomic,
+        GuardKind::FencedWrite => spec.keys_per_grant == 1 && spec.strategy.fences(),
+    };
+    fits && !spec.strategy.writes()
+}
+
 /// One thread before it has a transport.
 #[derive(Debug)]
 pub(crate) struct Part<L> {
@@ -128,6 +141,7 @@ pub(crate) fn parts<L: LockMachine>(
     let (first_of_all, _) = thread(spec, 0).share(spec.concurrency);
     let mut chances = Chance::streams(spec.seed).skip(first_of_all as usize);
     let lock_spec = Arc::new(spec.lock);
+    let accepted = Arc::new(Accepted::new(&params, spec.keys));
     let mut parts: Vec<Part<L>> = Vec::new();
     for (index, judge) in (0..spec.threads).zip(judges) {
         let thread = thread(spec, index);
@@ -140,6 +154,7 @@ pub(crate) fn parts<L: LockMachine>(
         let starts = Starts::new(arrivals(spec, thread)?, params.max_in_flight);
         let mut clients = Clients::new(Arc::clone(&params), thread, list, starts);
         clients.follow(Stages::new(spec.warmup, &spec.stages));
+        clients.guard_by(&accepted);
         parts.push(Part {
             recorder: Recorder::new(&params, Arc::clone(control), index as usize, (first, count), judge),
             clients,
@@ -180,7 +195,7 @@ pub fn drivers<L: LockMachine, T: Transport, C: Clock>(
 ) -> Result<Vec<Member<L, T, C>>, TrialError> {
     let control = Arc::new(Control::new(spec.threads));
     let (mut judges, heard): (Vec<_>, Vec<_>) = ends.iter().map(|_| Heard::new()).unzip();
-    if spec.strategy.is_optimistic() {
+    if !spec.strategy.has_belief() {
         judges.fill_with(|| Judge::NotJudged);
     }
     let parts = parts(spec, &control, judges, lock)?;
@@ -209,7 +224,7 @@ pub(crate) fn sockets(spec: &TrialSpec) -> Result<Vec<Sockets>, TrialError> {
         let per_client = spec.connections == Connections::PerClient;
         let servers = spec.servers.len() as u16;
         let layout = Layout::new(spec.strategy, servers, count, per_server, per_client);
-        Sockets::new(spec, index, layout, &naming)
+        Sockets::new(spec, index, layout.guarded(spec.guard.is_some()), &naming)
     };
     (0..spec.threads).map(of_thread).collect()
 }

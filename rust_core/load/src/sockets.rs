@@ -71,6 +71,7 @@ impl Sockets {
         let peers = Peers {
             strategy: spec.strategy,
             servers: &spec.servers,
+            guard: spec.guard.as_ref(),
             client_name: &spec.client_name,
         };
         Self::with_delays(&peers, layout, naming, Delays::new(spec, thread)?)
@@ -142,6 +143,7 @@ impl Transport for Sockets {
             ConnectionKind::SharedByClients => self.send_over(self.layout.shared(client, out.to.0), &out),
             ConnectionKind::Own => self.send_over(self.layout.own(client), &out),
             ConnectionKind::Subscribing => self.subscribe(&out),
+            ConnectionKind::Guard => self.send_over(self.layout.guard(client), &out),
         }
     }
 

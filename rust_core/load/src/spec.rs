@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use locks::{Nanos, Spec as LockSpec, Strategy};
+use locks::{GuardKind, GuardRules, Nanos, ServerId, Spec as LockSpec, Strategy};
 use wire::postgres::Prepare;
 use wire::{CompareAndDelete, Protocol};
 
@@ -56,6 +56,36 @@ pub struct TrialSpec {
     pub faults: Vec<Fault>,
     /// Further times in which the trial is disturbed, counted from the opening of the window: see `Period`.
     pub fault_periods: Vec<(Nanos, Nanos)>,
+    /// The resource that each work reads and writes; `None`: a hold is only time.
+    pub guard: Option<GuardSpec>,
+}
+
+/// A guarded resource for each key, on a server that comes after those of the lock.
+#[derive(Clone, Debug)]
+pub struct GuardSpec {
+    pub kind: GuardKind,
+    pub server: ServerSpec,
+}
+
+impl TrialSpec {
+    /// The rules of the guarded works.
+    pub(crate) fn guard_rules(&self) -> Option<GuardRules> {
+        let guard = self.guard.as_ref()?;
+        Some(GuardRules {
+            kind: guard.kind,
+            is_atomic: self.strategy == Strategy::Atomic,
+            server: ServerId(self.servers.len() as u16),
+            is_database: matches!(guard.server.speaks, Speaks::Postgres(_)),
+            reply_timeout: self.lock.reply_timeout,
+        })
+    }
+
+    /// The servers of the lock, and then that of the guard.
+    pub(crate) fn all_servers(&self) -> impl Iterator<Item = &ServerSpec> {
+        self.servers
+            .iter()
+            .chain(self.guard.as_ref().map(|guard| &guard.server))
+    }
 }
 
 /// One of the processes that run a trial together. Their clients are numbered through, and share the keys.

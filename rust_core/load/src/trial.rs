@@ -198,7 +198,7 @@ pub(crate) fn judged<T>(
     // Each key of a set is a client of the checker: see `Clients::tell`.
     let judged_clients = spec.concurrency * spec.keys_per_grant;
     let checker = WindowedChecker::new(judged_clients, spec.keys, rules(spec), Arc::clone(control));
-    if spec.strategy.is_optimistic() {
+    if !spec.strategy.has_belief() {
         let (done, _) = work((0..spec.threads).map(|_| Judge::NotJudged).collect())?;
         Ok((done, checker.finish(clock::now())))
     } else if spec.process.is_some() {
@@ -308,8 +308,9 @@ fn gather(spec: &TrialSpec, control: &Control, began: Nanos, shares: Vec<Share>,
         faults.add(share.faults);
     }
     control.live.finish(&counters, &mut histograms, found(&judged.report));
-    if spec.strategy.is_optimistic() {
-        // An optimistic lock is tested whenever another client wrote in between: then its write must be refused.
+    if !spec.strategy.has_belief() {
+        // Nobody told the checker of a grant. An optimistic lock is tested whenever another client wrote in between: then
+        // its write must be refused. An atomic step is tested whenever another client works on the same key.
         judged.report.figures.grants = counters.grants;
         judged.report.figures.contended_grants = counters.conflicted_grants;
     }

@@ -34,7 +34,7 @@ impl AnyLock {
     /// client alone.
     pub fn new(strategy: Strategy, spec: Arc<Spec>, chance: Chance) -> Self {
         Self(match strategy {
-            Strategy::None => Machine::None(NoLock::default()),
+            Strategy::None | Strategy::Atomic => Machine::None(NoLock::default()),
             Strategy::Naive => Machine::Naive(Shell::new(spec, chance, Naive)),
             Strategy::Mutex => Machine::Mutex(Shell::new(spec, chance, Mutex)),
             larger => Machine::Boxed(larger.visit(IntoBox { spec, chance })),

@@ -61,6 +61,7 @@ impl TakeEffect {
             | ErrorKind::NoSuchKey
             | ErrorKind::BusyGroup
             | ErrorKind::NoAuth
+            | ErrorKind::CheckViolation
             | ErrorKind::Serialization
             | ErrorKind::Deadlock
             | ErrorKind::LockNotAvailable
@@ -89,6 +90,7 @@ pub(crate) const fn is_conflict(kind: ErrorKind) -> bool {
         | ErrorKind::NoSuchKey
         | ErrorKind::BusyGroup
         | ErrorKind::NoAuth
+        | ErrorKind::CheckViolation
         | ErrorKind::InFailedTransaction
         | ErrorKind::TooManyConnections
         | ErrorKind::SessionEnded

@@ -56,6 +56,8 @@ pub enum ConnectionKind {
     /// A connection to the first server for subscriptions; only where `Strategy::subscribes`. Other clients may
     /// subscribe over it too, so a subscription may be confirmed at once because it already stands.
     Subscribing,
+    /// This client's connection to the guarded resource. No lock uses it.
+    Guard,
 }
 
 /// The lock of one client: it takes one lock, keeps it and releases it.
@@ -303,6 +305,8 @@ pub enum ErrorKind {
     NoAuth,
     /// 40001: the transaction could not be placed among the others.
     Serialization,
+    /// 23514: a constraint of the table refused the value.
+    CheckViolation,
     /// 40P01
     Deadlock,
     /// 55P03: `NOWAIT`, or `lock_timeout` passed.

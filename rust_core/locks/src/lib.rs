@@ -27,6 +27,7 @@ macro_rules! mistake {
 mod actions;
 mod any;
 mod args;
+mod atomic;
 mod backoff;
 mod calls;
 mod chance;
@@ -36,6 +37,7 @@ mod error;
 mod fair;
 mod fair_queue;
 mod fenced;
+mod guard;
 mod keys;
 mod layered;
 mod lease;
@@ -85,6 +87,7 @@ pub use contract::{
     Reply, ServerId, Token,
 };
 pub use error::SpecError;
+pub use guard::{GuardKind, GuardRules, GuardedWork, Work, WorkEnd, WorkEvent, Write};
 pub use keys::KeyList;
 pub use lease::{Lease, SkewMargin};
 pub use postgres::{Scope, SessionOwner, Wait};

@@ -193,6 +193,6 @@ const fn follow(then: Then) -> Next<Step> {
 fn hang_up<E: OptimisticStatements>(turn: &mut Turn<'_, Optimistic<E>>) {
     match E::CONNECTION {
         ConnectionKind::Own => turn.out.hang_up(),
-        ConnectionKind::SharedByClients | ConnectionKind::Subscribing => {}
+        ConnectionKind::SharedByClients | ConnectionKind::Subscribing | ConnectionKind::Guard => {}
     }
 }

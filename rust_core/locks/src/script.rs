@@ -43,6 +43,14 @@ scripts! {
     /// Renews the lease of the key if it holds the token.
     CompareAndExpire = "compare_and_expire", [], 1;
     FencedTake = "fenced_take", [Fence], 1;
+    /// The scripts of guarded works: see `guard`.
+    GuardBuy = "guard_buy", [Guarded], 0;
+    GuardCount = "guard_count", [Guarded], 0;
+    GuardFencedRead = "guard_fenced_read", [Guarded, GuardedFence], 1;
+    GuardFencedWrite = "guard_fenced_write", [Guarded, GuardedFence], 2;
+    GuardRead = "guard_read", [Guarded], 0;
+    GuardTake = "guard_take", [Guarded], 0;
+    GuardWrite = "guard_write", [Guarded], 1;
     ReleaseAll = "release_all", [], 0;
     NotifyAcquire = "notify_acquire", [], 1;
     NotifyRelease = "notify_release", [Channel], 0;
@@ -80,6 +88,10 @@ pub enum Companion {
     Channel,
     /// The counter of fences; never expires.
     Fence,
+    /// The guarded resource: a number. No part of the lock.
+    Guarded,
+    /// The highest fence that the guarded resource has met.
+    GuardedFence,
     /// The readers, each with the end of its lease.
     Readers,
     /// The waiting writers.
@@ -96,6 +108,8 @@ impl Companion {
             Self::Prepared => "next",
             Self::Channel => "channel",
             Self::Fence => "fence",
+            Self::Guarded => "guarded",
+            Self::GuardedFence => "guarded-fence",
             Self::Readers => "readers",
             Self::Writers => "writers",
         }

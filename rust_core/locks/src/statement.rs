@@ -84,7 +84,8 @@ pub enum OnConflict {
     SentAgain,
     /// The transaction has ended, and the lock with it: nothing is left to do.
     EndsTheLock,
-    /// The statement touches no row and waits for no lock. If it still fails, the session is closed.
+    /// The statement touches no row and waits for no lock, or it is a guarded work's, which sends nothing again. If it
+    /// still fails, a lock closes the session.
     NotExpected,
 }
 
@@ -119,7 +120,15 @@ impl Statement {
             | Self::SerializableWrite => OnConflict::NextAttempt,
             Self::LeaseRelease | Self::FenceTake | Self::ValueRead | Self::FencedWrite => OnConflict::SentAgain,
             Self::Commit => OnConflict::EndsTheLock,
-            Self::AdvisoryUnlock | Self::AdvisoryUnlockShared | Self::Rollback => OnConflict::NotExpected,
+            Self::AdvisoryUnlock
+            | Self::AdvisoryUnlockShared
+            | Self::Rollback
+            | Self::GuardWrite
+            | Self::GuardCount
+            | Self::GuardTake
+            | Self::GuardBuy
+            | Self::GuardFencedRead
+            | Self::GuardFencedWrite => OnConflict::NotExpected,
         }
     }
 }
@@ -202,6 +211,21 @@ statements! {
     /// refused.
     FencedWrite = Nothing, [Row, First, Second],
         "UPDATE {locks} SET value = $3 + 1 WHERE id = $1 AND fence = $2 RETURNING id", false;
+    /// The statements of guarded works, about the table of guarded values: see `guard`. Whatever the value is by now, it
+    /// becomes the first number.
+    GuardWrite = Nothing, [Row, First], "UPDATE {locks} SET value = $2 WHERE id = $1 RETURNING id", false;
+    GuardCount = Nothing, [Row], "UPDATE {locks} SET value = value + 1 WHERE id = $1 RETURNING id", false;
+    GuardTake = Nothing, [Row], "UPDATE {locks} SET value = value - 1 WHERE id = $1 RETURNING id", false;
+    /// Returns no row when nothing is left.
+    GuardBuy = Nothing, [Row],
+        "UPDATE {locks} SET value = value - 1 WHERE id = $1 AND value >= 1 RETURNING id", false;
+    /// Takes the fence of the work, and keeps it: from now on a lower one is refused. Returns no row when a higher fence
+    /// came before.
+    GuardFencedRead = Nothing, [Row, First],
+        "UPDATE {locks} SET fence = $2 WHERE id = $1 AND fence <= $2 RETURNING value", false;
+    /// Takes the fence and the value. Returns no row when a higher fence came before.
+    GuardFencedWrite = Nothing, [Row, First, Second],
+        "UPDATE {locks} SET value = $3 WHERE id = $1 AND fence <= $2 RETURNING id", false;
     Commit = Nothing, [], "", true;
     Rollback = Nothing, [], "ROLLBACK", false;
 }

@@ -6,9 +6,9 @@ use crate::read_write::Prefer;
 use crate::reentrant::Count;
 use crate::{Millis, QuorumRules, RedissonRules, Spec, SpecError};
 use crate::{
-    fair, fair_queue, fenced, layered, multilock, mutex, naive, none, notify, pg_advisory, pg_lease, pg_optimistic,
-    pg_row, pg_serializable, read_write, redisson_multilock, redisson_redlock, redlock, reentrant, replicated,
-    semaphore, watchdog,
+    atomic, fair, fair_queue, fenced, layered, multilock, mutex, naive, none, notify, pg_advisory, pg_lease,
+    pg_optimistic, pg_row, pg_serializable, read_write, redisson_multilock, redisson_redlock, redlock, reentrant,
+    replicated, semaphore, watchdog,
 };
 
 mod traits;
@@ -18,6 +18,7 @@ pub use traits::Traits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     None,
+    Atomic,
     Naive,
     Mutex,
     Watchdog {
@@ -70,8 +71,9 @@ pub enum Strategy {
 
 impl Strategy {
     /// Each strategy with its default arguments.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::None,
+        Self::Atomic,
         Self::Naive,
         Self::Mutex,
         Self::Watchdog {
@@ -124,6 +126,7 @@ impl Strategy {
     fn with(self, args: &mut Args<'_>) -> Result<Self, SpecError> {
         match self {
             Self::None
+            | Self::Atomic
             | Self::Naive
             | Self::Mutex
             | Self::Fair
@@ -153,6 +156,7 @@ impl Strategy {
     pub const fn traits(self) -> Traits {
         match self {
             Self::None => none::TRAITS,
+            Self::Atomic => atomic::TRAITS,
             Self::Naive => naive::TRAITS,
             Self::Mutex => mutex::TRAITS,
             Self::Watchdog { .. } => watchdog::TRAITS,
@@ -194,6 +198,16 @@ impl Strategy {
     /// Whether its lock on a server expires by the clock.
     pub const fn has_lease(self) -> bool {
         !(self.holds_by_session() || self.is_optimistic())
+    }
+
+    /// Whether it takes a lock or anything that could be one: `none` and `atomic` send nothing.
+    pub const fn is_silent(self) -> bool {
+        matches!(self, Self::None | Self::Atomic)
+    }
+
+    /// Whether its grants are beliefs that a checker can judge. What has none is judged by what it wrote.
+    pub const fn has_belief(self) -> bool {
+        !(self.is_optimistic() || matches!(self, Self::Atomic))
     }
 
     /// Whether the strategy can work with this spec.

@@ -50,7 +50,7 @@ impl Strategy {
     /// Calls the visitor with the type of this strategy's machine.
     pub fn visit<V: MachineVisitor>(self, visitor: V) -> V::Out {
         match self {
-            Self::None => visitor.visit(|_, _| NoLock::default()),
+            Self::None | Self::Atomic => visitor.visit(|_, _| NoLock::default()),
             Self::Naive => visitor.visit(shell(|_, _| Naive)),
             Self::Mutex => visitor.visit(shell(|_, _| Mutex)),
             Self::Watchdog {

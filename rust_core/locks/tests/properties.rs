@@ -177,6 +177,7 @@ impl Watcher {
             ConnectionKind::SharedByClients => true,
             ConnectionKind::Own => self.strategy.owns_connection(),
             ConnectionKind::Subscribing => self.strategy.subscribes(),
+            ConnectionKind::Guard => false,
         }
     }
 

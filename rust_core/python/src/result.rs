@@ -124,13 +124,7 @@ impl TrialResult {
             finding: measured.report.first_finding.clone(),
             recorded: recorded(py, &measured)?,
             errors: errors(py, &measured)?.unbind(),
-            writes: columns(
-                py,
-                [
-                    ("acknowledged", measured.writes.acknowledged),
-                    ("unknown", measured.writes.unknown),
-                ],
-            )?,
+            writes: writes(py, measured.writes)?,
             timeline: timeline(py, measured.timeline)?,
             clients: columns(
                 py,
@@ -282,6 +276,16 @@ fn nodes<'py>(py: Python<'py>, nodes: &[NodeFigures]) -> PyResult<Bound<'py, PyL
         list.append(dict)?;
     }
     Ok(list)
+}
+
+/// The writes to each row; with a guard also by how much those that were acknowledged changed it.
+fn writes(py: Python<'_>, writes: load::Writes) -> PyResult<Py<PyDict>> {
+    let counted = [("acknowledged", writes.acknowledged), ("unknown", writes.unknown)];
+    let dict = columns(py, counted)?;
+    if !writes.changed.is_empty() {
+        dict.bind(py).set_item("changed", writes.changed.into_pyarray(py))?;
+    }
+    Ok(dict)
 }
 
 fn columns<const N: usize>(py: Python<'_>, columns: [(&str, Vec<u64>); N]) -> PyResult<Py<PyDict>> {

@@ -7,7 +7,7 @@ use history::{Exclusion, JudgedBy, Promises, TrialName};
 use load::lock_client::{LockClientSpec, extendable};
 use load::{Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll};
 use load::{PostgresServer, Process, RedisServer, Speaks, Stage};
-use locks::{ArgValue, Lease, Nanos, Retry, RetryKind, Strategy};
+use locks::{ArgValue, GuardKind, Lease, Nanos, Retry, RetryKind, Strategy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -118,6 +118,7 @@ pub(crate) fn trial_spec(spec: &Bound<'_, PyDict>) -> PyResult<load::TrialSpec> 
         least_belief: nanos(spec, "least_belief_ns")?,
         faults: faults(spec)?,
         fault_periods: fault_periods(spec)?,
+        guard: guard(spec)?,
     })
 }
 
@@ -130,6 +131,23 @@ fn process(spec: &Bound<'_, PyDict>) -> PyResult<Option<Process>> {
     Ok(Some(Process {
         index: field(&given, "index")?,
         of: field(&given, "of")?,
+    }))
+}
+
+fn guard(spec: &Bound<'_, PyDict>) -> PyResult<Option<load::GuardSpec>> {
+    if !spec.contains("guard")? {
+        return Ok(None);
+    }
+    let given = dict(spec, "guard")?;
+    let kinds = [
+        ("counter", GuardKind::Counter),
+        ("stock", GuardKind::Stock),
+        ("transfer", GuardKind::Transfer),
+        ("fenced-write", GuardKind::FencedWrite),
+    ];
+    Ok(Some(load::GuardSpec {
+        kind: choice(&given, "kind", &kinds)?,
+        server: server_spec(&dict(&given, "server")?)?,
     }))
 }
 

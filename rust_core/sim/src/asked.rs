@@ -99,6 +99,7 @@ impl Asked {
             least_belief: Nanos::ZERO,
             faults: Vec::new(),
             fault_periods: Vec::new(),
+            guard: None,
         }
     }
 }

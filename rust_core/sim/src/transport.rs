@@ -56,8 +56,7 @@ impl VirtualTransport {
         let first = ServerId(0);
         let shared = (0..servers).map(|server| (ServerId(server), ConnectionKind::SharedByClients, None));
         let own = (0..tallies.len() as u32).map(|client| (first, ConnectionKind::Own, Some(client)));
-        let subscribing = [(first, ConnectionKind::Subscribing, None)];
-        let connections = shared.chain(own).chain(subscribing);
+        let connections = shared.chain(own).chain([(first, ConnectionKind::Subscribing, None)]);
         Self {
             process,
             network,
@@ -85,6 +84,7 @@ impl VirtualTransport {
             ConnectionKind::SharedByClients => u32::from(to.0),
             ConnectionKind::Own => self.servers + client,
             ConnectionKind::Subscribing => self.connections.len() as u32 - 1,
+            ConnectionKind::Guard => unreachable!("a world has no guarded resource"),
         }
     }
 

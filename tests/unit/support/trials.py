@@ -66,6 +66,7 @@ def totals(**counts: int) -> dict[str, int]:
             *("no_quorum", "renewals", "lapsed", "stale_fences", "fifo_inversions", "orphan_ns", "sessions_lost"),
             *("stalls", "starved", "denied_releases", "findings", "lease_freed_grants"),
             *("conflicts", "acknowledged_writes", "unknown_writes", "stale_writes"),
+            *("sold_out", "refused_writes", "abandoned_works", "stale_writes_accepted"),
         ),
         0,
     )

@@ -119,6 +119,7 @@ impl<L: LockMachine> Clients<L> {
         };
         let doing = self.list[index as usize].doing;
         self.dies(index, now, to);
+        self.drop_work(index, to.recorder);
         self.hung_up.retain(|client| *client != index);
         for held_up in &mut self.disturbed.held_up {
             if held_up.client == index {

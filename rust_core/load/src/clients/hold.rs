@@ -42,6 +42,7 @@ impl<L: LockMachine> Clients<L> {
         client.entries = 1;
         client.doing = Doing::Releasing;
         client.own_wake = Nanos::NEVER;
+        self.drop_work(index, to.recorder);
         self.dispatch(index, now, Event::Cancel, to);
     }
 

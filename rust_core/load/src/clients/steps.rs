@@ -1,7 +1,7 @@
 //! The steps of a client: the request, the outcome of its acquire, the hold, the release and its outcome.
 
 use check::Event as Judged;
-use locks::{Event, Fence, Lasts, LockMachine, Nanos, Outcome, Refusal};
+use locks::{Event, Fence, Lasts, LockMachine, Nanos, Outcome, Refusal, WorkEvent};
 
 use super::client::{Counted, Doing};
 use super::hold::end_of;
@@ -94,6 +94,7 @@ impl<L: LockMachine> Clients<L> {
         let attempts = to.recorder.attempts(index, client.tried());
         let ended = match *outcome {
             Outcome::Held { lasts, fence } => {
+                self.guards.granted(index, fence);
                 self.granted(index, now, (lasts, fence), attempts, to.recorder);
                 return self.enter_or_hold(index, now, to);
             }
@@ -157,6 +158,9 @@ impl<L: LockMachine> Clients<L> {
             return;
         }
         client.doing = Doing::Holding;
+        if self.guards.are_any() {
+            return self.begin_work(index, now, to);
+        }
         // The hold includes the time of the entries.
         let over = client.granted.after(client.hold);
         client.own_wake = match self.params.after_lease {
@@ -278,6 +282,9 @@ impl<L: LockMachine> Clients<L> {
     }
 
     pub(super) fn hold_over<T: Transport>(&mut self, index: u32, now: Nanos, to: &mut Ports<'_, T>) {
+        if self.guards.are_any() {
+            return self.work(index, now, WorkEvent::Woke, to);
+        }
         let client = &mut self.list[index as usize];
         let over = client.granted.after(client.hold);
         if self.params.after_lease == AfterLease::Stop && now < over {

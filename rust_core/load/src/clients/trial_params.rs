@@ -1,7 +1,7 @@
 //! The parameters of a trial that all threads read and none changes: what clients do with their locks, and for how
 //! long.
 
-use locks::{Key, KeyList, Mode, Nanos, Strategy};
+use locks::{GuardRules, Key, KeyList, Mode, Nanos, Strategy};
 use rand_distr::{Distribution as Draw, StandardUniform};
 
 use super::workload::{KeyDraw, Length, Stream};
@@ -66,6 +66,8 @@ pub(crate) struct TrialParams {
     pub(crate) written_keys: usize,
     /// How many servers decide each grant by their votes; none unless several do.
     pub(crate) voting_servers: usize,
+    /// The rules of the guarded works; `None`: a hold is only time.
+    pub(crate) guard: Option<GuardRules>,
     pub(crate) faults: Vec<Fault>,
     /// The times in which the trial is disturbed, from the opening of the window.
     pub(crate) fault_periods: Vec<(Nanos, Nanos)>,
@@ -76,7 +78,7 @@ pub(crate) struct TrialParams {
 
 /// The round-trip time that is added to each server; empty when none is.
 pub(crate) fn round_trips(spec: &TrialSpec) -> Result<Vec<Length>, TrialError> {
-    let rtts: Option<Vec<Length>> = spec.servers.iter().map(|server| Length::new(&server.rtt)).collect();
+    let rtts: Option<Vec<Length>> = spec.all_servers().map(|server| Length::new(&server.rtt)).collect();
     let rtts = rtts.ok_or(TrialError::Field("rtt"))?;
     let is_delayed = rtts.iter().any(|rtt| !rtt.is_zero());
     Ok(if is_delayed { rtts } else { Vec::new() })
@@ -114,7 +116,12 @@ impl TrialParams {
                 Nanos::ZERO
             },
             is_open_loop: spec.pace != Pace::Closed,
-            written_keys: if spec.strategy.writes() { spec.keys as usize } else { 0 },
+            written_keys: if spec.strategy.writes() || spec.guard.is_some() {
+                spec.keys as usize
+            } else {
+                0
+            },
+            guard: spec.guard_rules(),
             voting_servers: if spec.strategy.nodes().is_some() {
                 spec.servers.len()
             } else {

@@ -36,7 +36,10 @@ impl<L: LockMachine> Clients<L> {
     }
 
     /// At the end of the trial: a write that was sent and has no reply may have been carried out.
-    pub(crate) fn count_unanswered_writes(&self, recorder: &mut Recorder) {
+    pub(crate) fn count_unanswered_writes(&mut self, recorder: &mut Recorder) {
+        for index in 0..self.list.len() as u32 {
+            self.drop_work(index, recorder);
+        }
         if self.params.strategy.writes() {
             for client in self.list.iter().filter(|client| client.doing == Doing::Releasing) {
                 recorder.write_unknown(client.key.0 as usize);

@@ -1,6 +1,6 @@
 //! What arrives: replies, errors, messages. Each is stamped after the read that brought it.
 
-use locks::{Event, LockMachine, Nanos, Reply};
+use locks::{ErrorKind, Event, LockMachine, Nanos, Reply};
 
 use super::Driver;
 use super::saturation::AHEAD;
@@ -57,7 +57,9 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         };
         // After the read: a grant in these bytes had been made by now, and must not be stamped earlier.
         let now = self.read_clock();
-        self.recorder.read(bytes);
+        if !self.is_guard(connection) {
+            self.recorder.read(bytes);
+        }
         // A hold that ended while other replies were handled must not wait for these as well.
         self.fire_timers(now);
         let mut arrival = Arrival::NONE;
@@ -86,7 +88,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
 
     #[inline]
     fn arrived(&mut self, connection: u32, now: Nanos, arrival: &Arrival) {
-        if L::servers_vote() {
+        if L::servers_vote() && !arrival.who.call.is_guarded() {
             return self.voted(connection, now, arrival);
         }
         self.handle(connection, now, arrival);
@@ -106,6 +108,9 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     fn handle(&mut self, connection: u32, now: Nanos, arrival: &Arrival) {
         let Arrival { who, doing, ref reply } = *arrival;
         if let (Reply::Error(_), Some(doing)) = (reply, doing) {
+            if who.call.is_guarded() {
+                return self.guard_failed(connection, now, who, *reply);
+            }
             return self.failed(connection, now, who, doing, *reply);
         }
         let event = Event::Replied {
@@ -113,6 +118,26 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
             reply: *reply,
         };
         self.dispatch(who.client, now, event);
+    }
+
+    /// Whether a connection leads to the guarded resource: its bytes are not the lock's.
+    #[inline]
+    pub(super) fn is_guard(&self, connection: u32) -> bool {
+        let guard = self.params.guard;
+        guard.is_some_and(|rules| self.transport.server(connection) == rules.server.0)
+    }
+
+    /// An error of the guarded resource is counted unless its work sends a script again, or it is a figure of its own.
+    #[cold]
+    fn guard_failed(&mut self, connection: u32, now: Nanos, Caller { client, call }: Caller, reply: Reply) {
+        self.dispatch(client, now, Event::Replied { call, reply });
+        if let Reply::Error(ErrorKind::NoScript | ErrorKind::CheckViolation) = reply {
+            return;
+        }
+        if let Some(error) = self.transport.error_text(connection) {
+            let server = self.transport.server(connection);
+            self.recorder.error(ErrorPhase::Guard, server, now, &error);
+        }
     }
 
     /// An error is counted unless it is part of the lock's normal operation.

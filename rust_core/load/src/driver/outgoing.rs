@@ -5,6 +5,7 @@ use locks::{Event, LockMachine, Nanos, Reply};
 use super::Driver;
 use crate::LoadError;
 use crate::clock::Clock;
+use crate::recorder::ErrorPhase;
 use crate::transport::{Broken, Caller, Confirmed, Transport};
 
 impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
@@ -38,7 +39,7 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
         }
         self.transport.swap_releasing(connection, &mut releasing);
         self.releasing = releasing;
-        if self.transport.write(connection, now)? {
+        if self.transport.write(connection, now)? && !self.is_guard(connection) {
             self.recorder.wrote();
         }
         Ok(())
@@ -48,8 +49,14 @@ impl<L: LockMachine, T: Transport, C: Clock> Driver<L, T, C> {
     pub(super) fn cut(&mut self, connection: u32, broken: &Broken) -> Result<(), LoadError> {
         let now = self.read_clock();
         let cut = self.transport.cut(connection, broken, now)?;
-        let orphans = self.clients.count_orphans(&cut.calls);
         let server = self.transport.server(connection);
+        if self.is_guard(connection) {
+            if let Some(error) = &cut.error {
+                self.recorder.error(ErrorPhase::Guard, server, now, error);
+            }
+            return Ok(()); // Not a loss of the lock's calls.
+        }
+        let orphans = self.clients.count_orphans(&cut.calls);
         self.recorder.cut(server, &cut, now, orphans, self.params.ttl);
         Ok(())
     }

@@ -22,6 +22,8 @@ pub enum ErrorPhase {
     Acquire,
     Renew,
     Release,
+    /// The call was one of the guarded work.
+    Guard,
     /// The call belongs to no acquire, hold or release, such as a log-in.
     Other,
 }
@@ -32,6 +34,7 @@ impl ErrorPhase {
             Self::Acquire => "acquire",
             Self::Renew => "renew",
             Self::Release => "release",
+            Self::Guard => "guard",
             Self::Other => "other",
         }
     }

@@ -37,6 +37,7 @@ counters! {
     commands, bytes_out, bytes_in, writes, reads, arrivals, drops, client_cpu_ns, nominal_hold_ns,
     all_grants, all_commands, reconnects, lost_calls, abandoned, no_quorum, renewals, lapsed, orphan_ns,
     unsettled, wake_ups, conflicts, conflicted_grants, acknowledged_writes, unknown_writes, stale_writes,
+    sold_out, refused_writes, abandoned_works, stale_writes_accepted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

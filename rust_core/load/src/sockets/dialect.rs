@@ -3,20 +3,47 @@
 
 use std::sync::Arc;
 
-use locks::{Command, Key, Script, ServerId, Strategy};
+use locks::{Command, Key, Script, ServerId, Statement, Strategy};
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 use wire::postgres::{BlockKind, Hashes, LogIn, LogInPlan, ReplyReader, SessionSpec};
 use wire::{CompareAndDelete, GivenNames, Greeting, KeyNames, Login, NamedEncoder, greeting, postgres};
 
 use crate::TrialError;
-use crate::spec::{Address, PostgresServer, RedisServer, ServerSpec, Speaks};
+use crate::spec::{Address, GuardSpec, PostgresServer, RedisServer, ServerSpec, Speaks};
 
 /// The servers, and what connections tell them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peers<'a> {
     pub(crate) strategy: Strategy,
     pub(crate) servers: &'a [ServerSpec],
+    /// The guarded resource, on a server after them.
+    pub(crate) guard: Option<&'a GuardSpec>,
     pub(crate) client_name: &'a str,
+}
+
+/// What clients send to one server, for a driver that loads scripts and prepares statements in advance.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    scripts: &'static [Script],
+    statements: &'static [Statement],
+}
+
+impl<'a> Peers<'a> {
+    /// Each server, with what is sent there.
+    fn all(&self) -> impl Iterator<Item = (&'a ServerSpec, Sent)> {
+        let by_lock = Sent {
+            scripts: self.strategy.scripts(),
+            statements: self.strategy.statements(),
+        };
+        let guard = self.guard.map(|guard| {
+            let sent = Sent {
+                scripts: guard.kind.scripts(),
+                statements: guard.kind.statements(),
+            };
+            (&guard.server, sent)
+        });
+        self.servers.iter().map(move |server| (server, by_lock)).chain(guard)
+    }
 }
 
 /// How the keys of commands are named.
@@ -123,7 +150,7 @@ pub(crate) fn scram(password: &[u8]) -> ScramSha256 {
 /// Whether each server speaks the protocol that the strategy uses with it. A strategy that sends nothing fits every
 /// server.
 pub(crate) fn fits(strategy: Strategy, servers: &[ServerSpec]) -> bool {
-    let is_silent = strategy == Strategy::None;
+    let is_silent = strategy.is_silent();
     (0..).zip(servers).all(|(id, server)| {
         let is_database = strategy.database() == Some(ServerId(id));
         is_silent || is_database == matches!(server.speaks, Speaks::Postgres(_))
@@ -132,30 +159,32 @@ pub(crate) fn fits(strategy: Strategy, servers: &[ServerSpec]) -> bool {
 
 /// The address and the handshake of each server.
 pub(crate) fn targets(peers: &Peers<'_>) -> Result<Vec<Target>, TrialError> {
-    peers.servers.iter().map(|server| target(server, peers)).collect()
+    peers.all().map(|(server, sent)| target(server, sent, peers)).collect()
 }
 
 /// The encoder of each server.
 pub(crate) fn encoders(peers: &Peers<'_>, naming: &Naming) -> Result<Vec<Encoder>, TrialError> {
-    let servers = peers.servers.iter();
-    servers.map(|server| encoder(server, peers, naming)).collect()
+    peers
+        .all()
+        .map(|(server, sent)| encoder(server, sent, naming))
+        .collect()
 }
 
-fn target(server: &ServerSpec, peers: &Peers<'_>) -> Result<Target, TrialError> {
+fn target(server: &ServerSpec, sent: Sent, peers: &Peers<'_>) -> Result<Target, TrialError> {
     Ok(Target {
         address: server.address.clone(),
         handshake: match &server.speaks {
-            Speaks::Redis(redis) => redis_handshake(redis, peers),
+            Speaks::Redis(redis) => redis_handshake(redis, sent, peers.client_name),
             Speaks::Postgres(database) => {
-                let settings = settings(database, peers);
-                let plan = LogInPlan::new(&session(database, &settings, peers));
+                let settings = settings(database, peers.client_name);
+                let plan = LogInPlan::new(&session(database, &settings, sent));
                 Handshake::Postgres(plan.map_err(|_| TrialError::Field("servers"))?)
             }
         },
     })
 }
 
-fn encoder(server: &ServerSpec, peers: &Peers<'_>, naming: &Naming) -> Result<Encoder, TrialError> {
+fn encoder(server: &ServerSpec, sent: Sent, naming: &Naming) -> Result<Encoder, TrialError> {
     Ok(match (&server.speaks, naming) {
         (Speaks::Redis(redis), Naming::Numbered(names, _)) => {
             Encoder::Redis(wire::Encoder::new(names, redis.compare_and_delete))
@@ -168,22 +197,22 @@ fn encoder(server: &ServerSpec, peers: &Peers<'_>, naming: &Naming) -> Result<En
                 Naming::Numbered(_, hashes) => Arc::clone(hashes),
                 Naming::Given(names) => Arc::new(Hashes::given(names)),
             };
-            let encoder = postgres::Encoder::new(&session(database, &[], peers), hashes);
+            let encoder = postgres::Encoder::new(&session(database, &[], sent), hashes);
             Encoder::Postgres(encoder.map_err(|_| TrialError::Field("servers"))?)
         }
     })
 }
 
-fn redis_handshake(server: &RedisServer, peers: &Peers<'_>) -> Handshake {
+fn redis_handshake(server: &RedisServer, sent: Sent, client_name: &str) -> Handshake {
     let deletes_by_script = server.compare_and_delete == CompareAndDelete::Script;
     let is_sent = |script: &Script| deletes_by_script || *script != Script::CompareAndDelete;
-    let scripts: Vec<Script> = peers.strategy.scripts().iter().copied().filter(is_sent).collect();
+    let scripts: Vec<Script> = sent.scripts.iter().copied().filter(is_sent).collect();
     let login = Login {
         protocol: server.protocol,
         username: server.username.as_deref(),
         password: server.password.as_deref(),
         db: server.db,
-        client_name: peers.client_name,
+        client_name,
         scripts: &scripts,
     };
     let mut bytes = Vec::new();
@@ -192,22 +221,22 @@ fn redis_handshake(server: &RedisServer, peers: &Peers<'_>) -> Handshake {
 }
 
 /// The server's settings. A session without an application name gets the name of the clients.
-fn settings(server: &PostgresServer, peers: &Peers<'_>) -> Vec<(String, String)> {
+fn settings(server: &PostgresServer, client_name: &str) -> Vec<(String, String)> {
     const NAME: &str = "application_name";
     let mut settings = server.settings.clone();
-    if !peers.client_name.is_empty() && settings.iter().all(|(name, _)| name != NAME) {
-        settings.push((NAME.to_owned(), peers.client_name.to_owned()));
+    if !client_name.is_empty() && settings.iter().all(|(name, _)| name != NAME) {
+        settings.push((NAME.to_owned(), client_name.to_owned()));
     }
     settings
 }
 
-fn session<'a>(server: &'a PostgresServer, settings: &'a [(String, String)], peers: &Peers<'_>) -> SessionSpec<'a> {
+fn session<'a>(server: &'a PostgresServer, settings: &'a [(String, String)], sent: Sent) -> SessionSpec<'a> {
     SessionSpec {
         user: &server.user,
         password: server.password.as_deref(),
         database: &server.database,
         settings,
-        statements: peers.strategy.statements(),
+        statements: sent.statements,
         prepare: server.prepare,
         table: &server.table,
     }

@@ -16,8 +16,8 @@ fn a_strategy_is_found_by_its_name_and_an_unknown_one_names_those_known() {
     let unknown = Strategy::named("mutx", &[]).expect_err("a name that does not exist");
     assert_eq!(
         unknown.to_string(),
-        "there is no strategy `mutx`; known are none, naive, mutex, watchdog, reentrant, read-write, fair, fair-queue, \
-         notify, semaphore, fenced, replicated, redlock, redisson-redlock, multilock, redisson-multilock, \
+        "there is no strategy `mutx`; known are none, atomic, naive, mutex, watchdog, reentrant, read-write, fair, \
+         fair-queue, notify, semaphore, fenced, replicated, redlock, redisson-redlock, multilock, redisson-multilock, \
          pg-advisory, pg-row, pg-lease, pg-optimistic, pg-serializable, layered"
     );
     let nodes = [("nodes".to_owned(), ArgValue::Int(5))];

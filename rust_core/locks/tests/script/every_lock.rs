@@ -28,7 +28,7 @@ fn every() -> impl Iterator<Item = Strategy> {
 
 /// All strategies that use a server.
 pub(crate) fn all_but_none() -> impl Iterator<Item = Strategy> {
-    every().filter(|&strategy| strategy != Strategy::None)
+    every().filter(|&strategy| !strategy.is_silent())
 }
 
 /// All strategies that retry after a pause, each with the reply that says that another client holds the lock.
@@ -44,6 +44,7 @@ fn refusals() -> impl Iterator<Item = (Strategy, Reply)> {
         .filter_map(|strategy| match strategy {
             // The last four release something, or end a transaction, before they pause.
             Strategy::None
+            | Strategy::Atomic
             | Strategy::Fair
             | Strategy::FairQueue { .. }
             | Strategy::Notify { .. }
@@ -241,7 +242,7 @@ fn the_same_seed_gives_the_same_actions() {
             },
             Event::Woke,
         ];
-        let events = if strategy == Strategy::None {
+        let events = if strategy.is_silent() {
             &events[..1]
         } else {
             &events[..]

@@ -83,6 +83,7 @@ impl<'a> Fields<'a> {
 fn kind_of(code: [u8; 5]) -> ErrorKind {
     match &code {
         b"40001" => ErrorKind::Serialization,
+        b"23514" => ErrorKind::CheckViolation,
         b"40P01" => ErrorKind::Deadlock,
         b"55P03" => ErrorKind::LockNotAvailable,
         b"57014" => ErrorKind::Canceled,
