@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChosenLock:
-    """A lock of the catalogue with its arguments, or one of the names that an experiment adds (`entry` is None)."""
+    """A lock of the catalogue with its arguments, or a name that means something of the experiment's own."""
 
     name: str
     arguments: Arguments = ()
     is_control: bool = False
+    is_beside: bool = False
+    """Whether it is no lock, but what the experiment itself does under this name, such as one step of the server."""
 
     @property
     def text(self) -> str:
@@ -31,8 +33,8 @@ class ChosenLock:
 
     @property
     def entry(self) -> Strategy | None:
-        """Of the catalogue."""
-        return CATALOGUE.get(self.name)
+        """Of the catalogue; None where it is no lock."""
+        return None if self.is_beside else CATALOGUE[self.name]
 
     @property
     def keeps_out(self) -> bool:
@@ -62,7 +64,7 @@ class ChosenLock:
 def parsed(text: str, experiment: Experiment) -> ChosenLock:
     """The lock of a text such as `redlock(nodes=3)`. Raises InputError."""
     if text in experiment.beside_locks:
-        return ChosenLock(text)
+        return ChosenLock(text, is_beside=True)
     try:
         name, arguments = parse_strategy(text)
     except BadValue as problem:
@@ -115,4 +117,7 @@ def needs_client(lock: ChosenLock) -> str:
     """For `Experiment.unfit`, where locks are taken by a lock client."""
     if lock.is_of_programs:
         return ""
+    assert lock.entry is not None, "what is no lock is not asked"
+    if not lock.entry.server_kinds:
+        return "it takes no lock: its work is one step of the server"
     return "it keeps nobody out: it lets the work go on, and repeats it after a conflict"
