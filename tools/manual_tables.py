@@ -1,8 +1,8 @@
-"""The tables of the manual that the code defines: every axis of a matrix, and every column of the records.
+"""The tables of the manual that the code defines: axes of a matrix, columns of the records, properties of the locks.
 
     python -m tools.manual_tables
 
-writes them into docs/matrix.md and docs/columns.md. A test compares; nothing in them is typed by hand.
+writes them into docs/matrix.md, docs/columns.md, docs/strategies.md and README.md. A test compares; nothing in them is typed by hand.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from typing import Annotated, get_args, get_origin
 
 from pybench.column import Column, Over
 from pybench.columns import GROUPS
+from pybench.analysis.properties import PROPERTIES, properties_of
 from pybench.matrix.axes import Axis
 from pybench.matrix.cells import AXES
+from pybench.strategies import CATALOGUE
 from tools.redis_vs_postgres import told, write
 
 MANUAL = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- from pybench/columns.py -->\n", "<!-- end of columns -->\n"
 BEGIN_AXES, END_AXES = "<!-- from pybench/matrix/cells.py -->\n", "<!-- end of axes -->\n"
+BEGIN_PROPERTIES, END_PROPERTIES = "<!-- from pybench/analysis/properties.py -->\n", "<!-- end of properties -->\n"
+README = MANUAL.parent / "README.md"
 
 
 def columns() -> str:
@@ -39,6 +43,25 @@ def axes() -> str:
     return "".join(f"{row}\n" for row in rows)
 
 
+def properties(manual: str, root: str) -> str:
+    """The property table of all strategies, each value a link to its proof; `manual` and `root` lead to the folders."""
+    titles = [one.title for one in PROPERTIES]
+    rows = [f"| lock | {' | '.join(titles)} |", "| :-- |" + " :-- |" * len(titles)]
+    for name, entry in CATALOGUE.items():
+        held = properties_of(entry)
+        values = [f"[{one.value}]({_proof(one.proof, manual, root)})" for one in held.values()]
+        rows.append(f"| `{name}` | {' | '.join(values)} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _proof(proof: str, manual: str, root: str) -> str:
+    """Where a proof is found: the section of an experiment, the page of a command, or the file of a test."""
+    command, _, rest = proof.removeprefix("pybench ").partition(" ")
+    if not proof.startswith("pybench "):
+        return root + proof.partition("::")[0]
+    return f"{manual}lab.md#{rest}" if command == "lab" else f"{manual}{command}.md"
+
+
 def _bounds(axis: Axis) -> str:
     """The least and the highest of an axis that counts, behind its meaning."""
     if get_origin(axis.type) is not Annotated or axis.column_type != "int64":
@@ -52,6 +75,18 @@ def committed() -> dict[str, str]:
     return {
         "columns.md": told(MANUAL / "columns.md", BEGIN, END),
         "matrix.md": told(MANUAL / "matrix.md", BEGIN_AXES, END_AXES),
+        "strategies.md": told(MANUAL / "strategies.md", BEGIN_PROPERTIES, END_PROPERTIES),
+        "README.md": told(README, BEGIN_PROPERTIES, END_PROPERTIES).strip("\n") + "\n",
+    }
+
+
+def generated() -> dict[str, str]:
+    """What `committed` has to be."""
+    return {
+        "columns.md": columns(),
+        "matrix.md": axes(),
+        "strategies.md": properties("", "../"),
+        "README.md": properties("docs/", ""),
     }
 
 
@@ -81,9 +116,13 @@ def _table(group: Sequence[Column]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write both pages anew."""
-    write(MANUAL / "columns.md", columns(), BEGIN, END)
-    write(MANUAL / "matrix.md", axes(), BEGIN_AXES, END_AXES)
+    """Write all pages anew."""
+    new = generated()
+    write(MANUAL / "columns.md", new["columns.md"], BEGIN, END)
+    write(MANUAL / "matrix.md", new["matrix.md"], BEGIN_AXES, END_AXES)
+    write(MANUAL / "strategies.md", new["strategies.md"], BEGIN_PROPERTIES, END_PROPERTIES)
+    # GitHub reads a table within HTML only between empty lines.
+    write(README, f"\n{new['README.md']}\n", BEGIN_PROPERTIES, END_PROPERTIES)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Generates what README shows of the run in results/reference: a part of its table, and the pictures of its report.
+"""Generates what README shows of the run in results/reference and of the lab.
 
     python -m tools.readme
 
-rewrites both after the run was made anew. A test compares README with the run; no figure of it is typed by hand.
+rewrites a part of the run's table, the pictures of its report, and what experiments of docs/lab.md have found. Tests
+compare README with the run and the manual; no figure of it is typed by hand.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pybench
@@ -21,13 +23,20 @@ from pybench.matrix.conditions import say_conditions
 from pybench.numbers import plural
 from pybench.records import Run
 from pybench.report import run_facts, write_report
-from tools import redis_vs_postgres
+from tools import lab_manual, redis_vs_postgres
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "results" / "reference"
 README = ROOT / "README.md"
 PICTURES = {"light": ROOT / "docs/images/report.png", "dark": ROOT / "docs/images/report-dark.png"}
 BEGIN, END = "<!-- from results/reference -->\n", "<!-- end -->\n"
+BEGIN_LAB, END_LAB = "<!-- from docs/lab.md -->\n", "<!-- end of lab -->\n"
+EXPERIMENTS = {
+    "oversell": ("none", "mutex"),
+    "pause": ("mutex", "fenced checked"),
+    "restart": ("restarts empty", "appendfsync always"),
+}
+"""The experiments that README shows, and the cases of each."""
 SIZE = {"width": 1280, "height": 600}
 COMMAND = ("pybench", "show", str(REFERENCE.relative_to(ROOT)))
 COLUMNS = 96
@@ -76,6 +85,25 @@ def _lines_of(load: str, lines: list[str]) -> list[str]:
     return lines[begin : next(after)]
 
 
+def experiments() -> str:
+    """What the experiments of README have found, as the manual of the lab has it."""
+    return "".join(f"- {_found(name, cases)}\n" for name, cases in EXPERIMENTS.items())
+
+
+def _found(name: str, cases: Sequence[str]) -> str:
+    lines = lab_manual.marked()[f"pybench lab {name}"].splitlines()
+    sentences: list[str] = []
+    for line in lines:
+        if line.startswith("- "):
+            sentences.append(line.removeprefix("- "))
+        elif sentences and line.startswith("  "):
+            sentences[-1] += f" {line.strip()}"
+    by_case = dict(one.split(": ", 1) for one in sentences)
+    # In the manual a lock is right or wrong in brackets; here the sentence alone says it.
+    found = [f"*{case}*: {by_case[case].rpartition(' (')[0]}." for case in cases]
+    return f"[`pybench lab {name}`](docs/lab.md#{name}): {' '.join(found)}"
+
+
 def told() -> str:
     """What README says between its marks."""
     return redis_vs_postgres.told(README, BEGIN, END)
@@ -118,6 +146,7 @@ def main() -> None:
     """Rewrite README and the pictures."""
     run = pybench.load(REFERENCE)
     redis_vs_postgres.write(README, shown(run), BEGIN, END)
+    redis_vs_postgres.write(README, experiments(), BEGIN_LAB, END_LAB)
     take_pictures(run)
 
 

@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 
 import pybench
 from tests.report.browsing import needs_chromium
-from tools import readme
+from tools import readme, redis_vs_postgres
 
 AGAIN = "python -m tools.readme writes README and the pictures anew"
 # As a repository's front page is set: the width of its column, its type.
@@ -22,6 +22,12 @@ SCREEN = 900
 
 def test_readme_shows_what_the_run_found():
     assert readme.told() == readme.shown(pybench.load(readme.REFERENCE)), AGAIN
+
+
+def test_readme_shows_what_the_manual_says_of_three_experiments():
+    found = readme.experiments()
+    assert found.count("\n") == 3
+    assert redis_vs_postgres.told(readme.README, readme.BEGIN_LAB, readme.END_LAB) == found, AGAIN
 
 
 @pytest.mark.parametrize("theme", readme.PICTURES)
