@@ -20,14 +20,14 @@ fixed: {concurrency: 8, hold: 1ms}
 include:
   - {strategy: none, guard: counter}
   - {strategy: none, guard: counter, guard_on: postgres, threads: 2}
-  - {strategy: none, guard: stock(20), threads: 2}
-  - {strategy: none, guard: stock(20), guard_on: postgres}
-  - {strategy: none, guard: "stock(20, constraint=on)", guard_on: postgres}
+  - {strategy: none, guard: stock(3), threads: 2}
+  - {strategy: none, guard: stock(3), guard_on: postgres}
+  - {strategy: none, guard: "stock(3, constraint=on)", guard_on: postgres}
   - {strategy: mutex, guard: counter, threads: 2}
   - {strategy: mutex, guard: counter, guard_on: postgres}
-  - {strategy: pg-advisory, guard: stock(20), threads: 2}
+  - {strategy: pg-advisory, guard: stock(3), threads: 2}
   - {strategy: atomic, guard: counter, threads: 2}
-  - {strategy: atomic, guard: stock(20), guard_on: postgres}
+  - {strategy: atomic, guard: stock(3), guard_on: postgres}
   - {strategy: multilock, guard: transfer(50), keys: 4, keys_per_grant: 2}
   - {strategy: pg-row, guard: transfer(50), keys: 4, keys_per_grant: 2, threads: 2}
   - {strategy: multilock, guard: transfer(50), keys: 3, keys_per_grant: 2, hold: 30ms, ttl: 20ms}
@@ -67,14 +67,14 @@ def test_without_a_lock_updates_are_lost(run, on):
 
 @pytest.mark.parametrize("on", ["redis", "postgres"])
 def test_without_a_lock_more_is_sold_than_there_is(run, on):
-    trial = of(run, "none", "stock(20)", guard_on=on)
+    trial = of(run, "none", "stock(3)", guard_on=on)
     assert trial["oversold"] > 0
-    assert trial["final_value"] == -trial["oversold"] == 20 - trial["acknowledged_writes"]
+    assert trial["final_value"] == -trial["oversold"] == 3 - trial["acknowledged_writes"]
 
 
 def test_a_constraint_refuses_what_a_lock_would_have_prevented(run):
-    trial = of(run, "none", "stock(20, constraint=on)")
-    assert (trial["oversold"], trial["final_value"], trial["acknowledged_writes"]) == (0, 0, 20)
+    trial = of(run, "none", "stock(3, constraint=on)")
+    assert (trial["oversold"], trial["final_value"], trial["acknowledged_writes"]) == (0, 0, 3)
     assert trial["refused_writes"] > 0
     reason = verdicts.judge_cell(run.trials[run.trials["cell"] == trial["cell"]], control_caught=True).reason
     assert f"nothing was oversold: the constraint refused {trial['refused_writes']:.0f} write" in reason
@@ -91,16 +91,16 @@ def test_under_a_lock_no_update_is_lost(run, on):
 
 @pytest.mark.parametrize(("strategy", "on"), [("pg-advisory", "postgres"), ("atomic", "postgres")])
 def test_under_a_lock_exactly_the_stock_is_sold(run, strategy, on):
-    trial = of(run, strategy, "stock(20)", guard_on=on)
-    assert (trial["verdict"], trial["final_value"], trial["acknowledged_writes"]) == ("SAFE", 0, 20)
+    trial = of(run, strategy, "stock(3)", guard_on=on)
+    assert (trial["verdict"], trial["final_value"], trial["acknowledged_writes"]) == ("SAFE", 0, 3)
     assert trial["sold_out"] > 0
 
 
 def test_an_atomic_step_needs_no_lock_and_costs_no_command_of_one(run):
     trial = of(run, "atomic", "counter")
     assert (trial["verdict"], trial["judged_by"], trial["lost_updates"]) == ("SAFE", "effects", 0)
-    assert trial["final_value"] == trial["acknowledged_writes"] > 100
-    assert trial["contended_grants"] > 100
+    assert trial["final_value"] == trial["acknowledged_writes"] > 0
+    assert trial["contended_grants"] > 0
     assert trial["commands_per_grant"] == 0
 
 

@@ -66,6 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         least_belief: Nanos::ZERO,
         faults: Vec::new(),
         fault_periods: Vec::new(),
+        guard: None,
     })?;
     let mut running = trial.start();
     while !running.wait(Duration::from_secs(1)) {}

@@ -199,12 +199,12 @@ pub(crate) fn rig_of<T: Transport>(spec: &TrialSpec, transport: T) -> Rig<T> {
 pub(crate) fn driver<T: Transport>(spec: &TrialSpec, transport: T) -> Driver<AnyLock, T, SetClock> {
     let strategy = spec.strategy;
     let control = Arc::new(Control::new(1));
-    let judge = if !strategy.has_belief() {
-        Judge::NotJudged
-    } else {
+    let judge = if strategy.has_belief() {
         let (clients, rules) = (spec.concurrency * spec.keys_per_grant, rules(spec));
         let checker = WindowedChecker::new(clients, spec.keys, rules, Arc::clone(&control));
         Judge::Inline(Box::new(checker))
+    } else {
+        Judge::NotJudged
     };
     let lock = |spec, chance| AnyLock::new(strategy, spec, chance);
     let mut parts = setup::parts(spec, &control, vec![judge], lock).expect("the trial is sound");

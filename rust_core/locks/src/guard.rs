@@ -173,7 +173,7 @@ impl GuardedWork {
                 self.pending[place] = None;
                 match self.state {
                     State::Writing { .. } => self.written(place, Some(false)),
-                    State::Reading { .. } => self.end(WorkEnd::Abandoned),
+                    State::Reading { .. } => Some(self.end(WorkEnd::Abandoned)),
                     State::Idle | State::Thinking { .. } => unreachable!("nothing is awaited"),
                 }
             }
@@ -188,7 +188,7 @@ impl GuardedWork {
                 self.written[place] = Some(false);
             }
         }
-        self.end(WorkEnd::Abandoned);
+        self.rest();
     }
 
     /// When it wants `Woke`: at the end of its think time, or when a reply is overdue.
@@ -231,16 +231,16 @@ impl GuardedWork {
                     return None;
                 }
                 if self.rules.kind == GuardKind::Stock && self.work.writes && value < 1 {
-                    return self.end(WorkEnd::SoldOut);
+                    return Some(self.end(WorkEnd::SoldOut));
                 }
                 self.think(now, out);
                 None
             }
             (State::Reading { .. }, Reply::Nil) if self.rules.kind == GuardKind::FencedWrite => {
-                self.end(WorkEnd::Stale)
+                Some(self.end(WorkEnd::Stale))
             }
             // An error, or there is no such row.
-            (State::Reading { .. }, _) => self.end(WorkEnd::Abandoned),
+            (State::Reading { .. }, _) => Some(self.end(WorkEnd::Abandoned)),
             (State::Writing { .. }, Reply::Int(_)) => self.written(place, Some(true)),
             (State::Writing { .. }, Reply::Nil) => {
                 self.refusal = match self.rules.kind {
@@ -275,19 +275,19 @@ impl GuardedWork {
         match self.state {
             State::Thinking { until } if now >= until => {
                 if !self.work.writes {
-                    return self.end(WorkEnd::Done);
+                    return Some(self.end(WorkEnd::Done));
                 }
                 self.write(now, out);
                 None
             }
-            State::Reading { until } if now >= until => self.end(WorkEnd::Abandoned),
+            State::Reading { until } if now >= until => Some(self.end(WorkEnd::Abandoned)),
             State::Writing { until } if now >= until => {
                 for place in 0..2 {
                     if self.pending[place].is_some() {
                         self.written[place] = Some(false);
                     }
                 }
-                self.end(WorkEnd::Done)
+                Some(self.end(WorkEnd::Done))
             }
             // It came early.
             State::Idle | State::Reading { .. } | State::Thinking { .. } | State::Writing { .. } => None,
@@ -338,13 +338,17 @@ impl GuardedWork {
         } else {
             self.refusal
         };
-        self.end(end)
+        Some(self.end(end))
     }
 
-    fn end(&mut self, end: WorkEnd) -> Option<WorkEnd> {
+    fn end(&mut self, end: WorkEnd) -> WorkEnd {
+        self.rest();
+        end
+    }
+
+    fn rest(&mut self) {
         self.state = State::Idle;
         self.pending = [None; 2];
-        Some(end)
     }
 
     fn place_of(&self, call: CallId) -> Option<usize> {

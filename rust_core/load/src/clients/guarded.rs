@@ -121,7 +121,7 @@ impl<L: LockMachine> Clients<L> {
     /// Begins the work of a holder.
     pub(super) fn begin_work<T: Transport>(&mut self, index: u32, now: Nanos, to: &mut Ports<'_, T>) {
         let client = &self.list[index as usize];
-        let keys = match self.key_sets.get(index as usize).map(|set| set.as_slice()) {
+        let keys = match self.key_sets.get(index as usize).map(locks::KeyList::as_slice) {
             Some(&[first, second, ..]) => [first, second],
             _ => [client.key; 2],
         };

@@ -247,13 +247,13 @@ fn of_a_transfer_with_one_lost_reply_the_other_write_is_known() {
 #[test]
 fn a_fence_is_shown_at_the_read_and_at_the_write() {
     let read = (Script::GuardFencedRead, Statement::GuardFencedRead, 4, [9, 0]);
-    let write = (Script::GuardFencedWrite, Statement::GuardFencedWrite, 4, [9, 6]);
-    let wrote = || work(GuardKind::FencedWrite).answered(Reply::Int(5)).wakes();
-    wrote()
-        .expect_sent(&[read, write])
+    let written = (Script::GuardFencedWrite, Statement::GuardFencedWrite, 4, [9, 6]);
+    let writing = || work(GuardKind::FencedWrite).answered(Reply::Int(5)).wakes();
+    writing()
+        .expect_sent(&[read, written])
         .answered(Reply::Int(1))
         .expect_end(WorkEnd::Done);
-    wrote()
+    writing()
         .answered(Reply::Nil)
         .expect_end(WorkEnd::Stale)
         .expect_writes(&[]);

@@ -68,13 +68,13 @@ fn the_hold_begins_when_the_value_was_read_and_the_release_follows_the_acknowled
 
 #[test]
 fn a_read_without_a_reply_abandons_the_work_and_releases() {
-    let timed_out = reading(&counter()).at_ms(1_001);
-    let lost = reading(&counter()).at_ms(2).loses_its_reply();
-    let failed = reading(&counter()).at_ms(2).answered(Reply::Error(ErrorKind::Other));
-    for rig in [timed_out, lost, failed] {
+    let is_abandoned = |rig: Rig| {
         assert_eq!((rig.doing(A), counters(&rig).abandoned_works), (Doing::Releasing, 1));
         assert_eq!(writes(&rig), (0, 0, 0));
-    }
+    };
+    is_abandoned(reading(&counter()).at_ms(1_001));
+    is_abandoned(reading(&counter()).at_ms(2).loses_its_reply());
+    is_abandoned(reading(&counter()).at_ms(2).answered(Reply::Error(ErrorKind::Other)));
 }
 
 #[test]
