@@ -180,6 +180,8 @@ def test_the_key_of_a_killed_process_is_free_when_its_lease_ends(make_trial):
     assert totals["double_grants"] + totals["lease_overruns"] == 0
     assert totals["grants"] == 2
     assert sum(period["grants"] for period in part.periods) == 2
+    responses = [row.count for row in part.histograms if (row.phase, row.outcome) == ("response", "granted")]
+    assert responses == [2], "the killed process handed its latencies over"
     assert part.faults is not None
     assert part.faults["orphans"] == 1
     (free_ns,) = part.faults["time_to_free_ns"]
