@@ -85,7 +85,8 @@ def require_consistent(part: TrialPart) -> None:
     assert part.totals["findings"] == 0, part.finding
     grants = part.totals["grants"]
     assert part.clients["grants"].sum() == grants
-    assert part.timeline["grants"].sum() == grants
+    if not part.stopped:  # A short rest of a window is no step of its own.
+        assert part.timeline["grants"].sum() == grants
 
 
 @pytest.mark.parametrize("threads", [1, 2])
