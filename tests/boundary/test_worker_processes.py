@@ -78,14 +78,15 @@ def holder_of(trial: ProcessTrial) -> int:
 def held(**fields: object) -> dict[str, Any]:
     """Two clients, each in a process of its own, of which one holds the key for most of its lease."""
     usual = {"concurrency": 2, "connections": {"kind": "per-client"}, "ttl_ms": LEASE_MS, "warmup_ns": 0}
-    return {**usual, "hold": fixed(LEASE_MS * 0.9), "duration_ns": 2_500 * MS, **fields}
+    return {**usual, "hold": fixed(LEASE_MS * 0.9), "duration_ns": 20_000 * MS, **fields}
 
 
 def require_consistent(part: TrialPart) -> None:
     assert part.totals["findings"] == 0, part.finding
     grants = part.totals["grants"]
     assert part.clients["grants"].sum() == grants
-    assert part.timeline["grants"].sum() == grants
+    if not part.stopped:  # A short rest of a window is no step of its own.
+        assert part.timeline["grants"].sum() == grants
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -106,8 +107,19 @@ def test_a_lock_that_excludes_clients_of_other_processes_is_safe(make_trial, mak
     assert {(row.phase, row.outcome) for row in alone.histograms if row.phase == "handoff"} == {
         (row.phase, row.outcome) for row in part.histograms if row.phase == "handoff"
     }
-    # As many fit into the window, but for what a busy machine does.
-    assert alone.totals["grants"] / 3 < totals["grants"] < alone.totals["grants"] * 3
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_as_many_arrivals_come_as_in_one_process(make_trial, make_spec, threads: int):
+    loop = {"kind": "open", "arrivals": "constant", "rate_per_s": 400.0, "max_in_flight": 1_000}
+    load: dict[str, object] = {"loop": loop, "threads": threads, "keys": 100, "duration_ns": 300 * MS}
+    part = make_trial(**load).run()
+    require_consistent(part)
+    alone = _core.Trial(make_spec(**load)).run()
+    # Each of up to four threads may have one more or less at each end of the window.
+    assert part.totals["arrivals"] == pytest.approx(120, abs=8)
+    assert alone.totals["arrivals"] == pytest.approx(120, abs=8)
+    assert part.totals["grants"] > 60
 
 
 def test_no_lock_is_caught_over_the_borders_of_processes(make_trial):
@@ -180,6 +192,8 @@ def test_the_key_of_a_killed_process_is_free_when_its_lease_ends(make_trial):
     assert totals["double_grants"] + totals["lease_overruns"] == 0
     assert totals["grants"] == 2
     assert sum(period["grants"] for period in part.periods) == 2
+    responses = [row.count for row in part.histograms if (row.phase, row.outcome) == ("response", "granted")]
+    assert responses == [2], "the killed process handed its latencies over"
     assert part.faults is not None
     assert part.faults["orphans"] == 1
     (free_ns,) = part.faults["time_to_free_ns"]
@@ -195,11 +209,13 @@ def test_a_stopped_process_outlives_its_lease_which_is_no_fault_of_the_lock(make
         other = trial.worker(1 - worker.index)
         wait_until(lambda: other.progress.get("grants"), "the key is granted to the other process")
         worker.resume()
+        trial.stop()
         part = running.result()
     require_consistent(part)
     assert part.totals["double_grants"] + part.totals["double_grants_after_overrun"] == 0
-    assert part.totals["lease_overruns"] == 1
-    assert part.totals["outlived"] == 1
+    # More than one where the machine is so busy that the other client comes twice meanwhile.
+    assert part.totals["lease_overruns"] >= 1
+    assert part.totals["outlived"] >= 1
     assert part.totals["longest_stall_ns"] < LEASE_MS * MS, "one of them stood still on purpose"
 
 
@@ -219,7 +235,9 @@ def test_a_process_that_is_killed_while_it_is_stopped_overlaps_nobody_later(make
 
 def test_an_auto_renewed_lock_of_a_stopped_process_learns_late_that_it_is_lost(make_trial):
     periods = [(0, 3_000 * MS)]
-    trial = make_trial(**held(strategy="watchdog", hold=fixed(5_000), fault_periods=periods, ttl_ms=300))
+    trial = make_trial(
+        **held(strategy="watchdog", hold=fixed(5_000), fault_periods=periods, ttl_ms=300, duration_ns=3_000 * MS)
+    )
     with under_way(trial) as running:
         worker = trial.worker(holder_of(trial))
         worker.pause()

@@ -47,11 +47,20 @@ def test_a_run_records_what_a_killed_process_left_and_its_history_has_the_same_v
     assert clients["attempts"].isna().tolist() == [True] * 4 + [False] * 4
     assert (clients["wait_mean_us"] > 0).all()
     assert outcome.run.timeline["grants"].sum() == row["grants"]
-    assert outcome.exit is Exit.OK
     [judged] = judging.judge_paths([tmp_path / "run"])
     assert judged.counts["lease_overruns"] == row["lease_overruns"]
     assert judged.counts["findings"] == 0
     assert not list((tmp_path / "run").rglob("*.recording"))
+
+
+def test_the_lock_of_a_killed_session_is_granted_again_at_once_which_is_no_double_grant(tmp_path: Path):
+    load = {"strategy": "pg-advisory", "keys": "4", "hold": "40ms", "duration": "700ms"}
+    outcome = run(tmp_path / "run", faults="kill process[0] at 200ms", **load)
+    assert outcome.error is None
+    [row] = outcome.run.trials.to_dict("records")
+    assert (row["status"], row["promise_broken"]) == ("complete", False)
+    assert (row["double_grants"], row["sessions_lost"], row["findings"], row["orphans"]) == (0, 0, 0, 0)
+    assert row["grants_after_per_s"] > 0
 
 
 class Interrupting(Silent):

@@ -127,7 +127,7 @@ impl Control {
     }
 
     /// The same, whose gate opens only when `begin_at` was called.
-    pub(crate) fn from_outside(self) -> Self {
+    pub(crate) fn begun_from_outside(self) -> Self {
         Self {
             opened_from_outside: true,
             ..self
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_gate_that_is_opened_from_outside_waits_for_all_threads_and_for_its_time() {
-        let control = Arc::new(Control::new(2).from_outside());
+        let control = Arc::new(Control::new(2).begun_from_outside());
         let pass = || {
             let control = Arc::clone(&control);
             std::thread::spawn(move || (control.pass_gate(), clock::now()))
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn threads_that_all_wait_for_a_time_say_so_and_no_thread_is_early() {
-        let control = Arc::new(Control::new(1).from_outside());
+        let control = Arc::new(Control::new(1).begun_from_outside());
         let thread = {
             let control = Arc::clone(&control);
             std::thread::spawn(move || (control.pass_gate(), clock::now()))

@@ -162,7 +162,7 @@ impl Counting {
     fn take(&mut self, record: Record) {
         let client = record.event.client();
         // Each key of a set is a client of the checker.
-        if client % self.keys != 0 {
+        if !client.is_multiple_of(self.keys) {
             return;
         }
         let client = (client / self.keys - self.first) as usize;

@@ -87,7 +87,7 @@ impl Trial {
         setup::check(&spec)?;
         let mut control = Control::new(spec.threads);
         if spec.process.is_some() {
-            control = control.from_outside();
+            control = control.begun_from_outside();
         }
         if spec.until_steady {
             control = control.until_steady(spec.warmup);
