@@ -20,6 +20,7 @@ from pybench.lab.actors import Actor
 from pybench.lock_client import LockClient, LockError, MeasuredLockClient
 from pybench.numbers import format_seconds, plural
 from pybench.servers import Endpoint, ServerPool, remove_keys
+from pybench.service.hosting import Group as _Group
 from pybench.strategies import ServerKind
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ T = TypeVar("T")
 
 SESSIONS: Final = 300
 """Of a Postgres that pybench starts for the lab: each is a process."""
+SPARE_MS: Final = 10_000
+"""How much longer than the work a lease is that must not end."""
 TIME_LIMIT_S: Final = 60.0
 """For one experiment, unless the user says."""
 
@@ -69,15 +72,6 @@ class ClientSpec:
             connections=self.connections,
             table=self.table,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Servers of one use, for the pool."""
-
-    name: str
-    urls: Sequence[SecretStr]
-    source: Source
 
 
 class Stage:
@@ -147,6 +141,12 @@ class Stage:
         from pybench.matrix.durations import format_duration
 
         return format_duration(self.count(name))
+
+    def lease_beyond(self, *names: str) -> str:
+        """A lease that ends under no holder who takes as long as the times of these parameters together."""
+        from pybench.matrix.durations import MS, format_lease
+
+        return format_lease(SPARE_MS + -(-sum(map(self.count, names)) // MS))
 
     def word(self, name: str) -> str:
         """The value of a parameter that is a choice of words."""
@@ -266,13 +266,15 @@ class Stage:
             return f"it needs {plural(replicas, 'replica')}, and the given server has {there}"
         return ""
 
-    def wrong_lease(self, lock: ChosenLock) -> str:
-        """Why `lock` cannot have the parameter `ttl` as its lease, as a clause; empty where it can."""
-        if "ttl" not in self._values:
-            return ""
+    def refusal(self, lock: ChosenLock) -> str:
+        """Why a client of `lock` does not take the parameter `ttl`, as a clause; empty where it does.
+
+        Starts or probes the servers of the lock. Raises ServerError, InputError.
+        """
+        client = self.client(lock)
         try:
             # Nothing is sent before the lock is entered.
-            self.client(lock).lock("lease", ttl=self.length("ttl"))
+            client.lock("lease", ttl=self.length("ttl") if "ttl" in self._values else "10s")
         except ValueError as error:
             return str(error)
         return ""

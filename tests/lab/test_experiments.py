@@ -6,12 +6,13 @@ import pytest
 
 from pybench.exits import Exit
 from pybench.lab import buying, locks
+from pybench.lab.carrying_out import carry_out
 from pybench.lab.catalogue import EXPERIMENTS
 from pybench.lab.experiments import crash, deadlock, fencing, idempotency
 from pybench.lab.findings import Case, Expected, Findings, Seen
-from pybench.lab.stage import ClientSpec, Stage
+from pybench.lab.stage import ClientSpec, Given, Stage
 from pybench.lock_client import LockClient, MeasuredLockClient
-from tests.lab.conftest import Experimented
+from tests.lab.conftest import SMALL, Experimented
 
 SHOWN, HELD = Seen.SHOWN, Seen.HELD
 EXPECTED = {
@@ -229,3 +230,20 @@ def test_what_is_expected_of_a_lock_comes_from_the_catalogue():
     oversell = EXPERIMENTS["oversell"]
     assert {name: locks.parsed(name, oversell).excludes for name in expected} == expected
     assert locks.parsed("semaphore(permits=1)", oversell).excludes is Expected.RIGHT
+
+
+def test_a_lock_whose_servers_cannot_be_started_is_left_out_of_all(monkeypatch: pytest.MonkeyPatch):
+    from pybench.errors import ServerError
+    from pybench.servers import postgres
+
+    def missing(*_: object, **__: object) -> None:
+        raise ServerError("there is no Postgres to start", hint="install one")
+
+    monkeypatch.setattr(postgres, "start", missing)
+    with Stage(Given()) as fresh:
+        found = carry_out(EXPERIMENTS["oversell"], fresh, SMALL["oversell"], every=True)
+        reasons = {one.strategy: one.reason for one in found.left_out}
+        assert reasons["pg-advisory"] == reasons["layered"] == "there is no Postgres to start"
+        assert "mutex" in seen(found)
+        with pytest.raises(ServerError, match="there is no Postgres to start"):
+            carry_out(EXPERIMENTS["oversell"], fresh, SMALL["oversell"], strategies=["pg-row"])
