@@ -17,6 +17,7 @@ from pybench.lab.findings import Case, Expected
 from tests.redis_client import connect
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.usefixtures("no_running_loop")
 SMALL = ("oversell", "--concurrency", "6", "--work", "5ms")
 
 
