@@ -40,7 +40,7 @@ SESSIONS: Final = 300
 SPARE_MS: Final = 10_000
 """How much longer than the work a lease is that must not end."""
 TIME_LIMIT_S: Final = 60.0
-"""For one experiment, unless the user says."""
+"""For one case of an experiment, unless the user says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Stage:
         self.prefix = f"pybench:lab-{own}:"
         self._values, self.locks = values, ()
         self._labels, self._schemas = {}, {}
-        self._ends_at = time.monotonic() + self._time_limit_s
+        self.allow_time()
         try:
             with ExitStack() as self._open:
                 yield
@@ -158,16 +158,20 @@ class Stage:
 
     # time
 
+    def allow_time(self) -> None:
+        """Let the time limit begin anew: each case has its own."""
+        self._ends_at = time.monotonic() + self._time_limit_s
+
     @property
     def left_s(self) -> float:
-        """Seconds until the experiment has to be over. Raises ServerError when there are none."""
+        """Seconds until the case has to be over. Raises ServerError when there are none."""
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise self._out_of_time()
         return left
 
     def run_async(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine. Raises ServerError if it takes longer than the experiment has."""
+        """The result of a coroutine. Raises ServerError if it takes longer than the case has."""
 
         async def limited() -> T:
             async with asyncio.timeout(self._ends_at - time.monotonic()) as limit:
@@ -194,7 +198,9 @@ class Stage:
 
     def _out_of_time(self) -> ServerError:
         took = format_seconds(self._time_limit_s)
-        return ServerError(f"the experiment did not end within {took}", hint="raise --time-limit, or lower the others")
+        return ServerError(
+            f"a case of the experiment did not end within {took}", hint="raise --time-limit, or lower the others"
+        )
 
     # servers
 
