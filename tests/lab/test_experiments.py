@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from pybench.analysis.properties import properties_of
 from pybench.exits import Exit
 from pybench.lab import buying, locks
 from pybench.lab.carrying_out import carry_out
@@ -14,6 +16,7 @@ from pybench.lab.experiments import crash, deadlock, fencing, idempotency
 from pybench.lab.findings import Case, Expected, Findings, Seen
 from pybench.lab.stage import ClientSpec, Given, Stage
 from pybench.lock_client import LockClient, MeasuredLockClient
+from pybench.strategies import CATALOGUE, Judge
 from tests.lab.conftest import SMALL, Experimented
 
 Usual = Callable[[str], Findings]
@@ -246,6 +249,19 @@ def test_what_is_expected_of_a_lock_comes_from_the_catalogue():
     oversell = EXPERIMENTS["oversell"]
     assert {name: locks.parsed(name, oversell).excludes for name in expected} == expected
     assert locks.parsed("semaphore(permits=1)", oversell).excludes is Expected.RIGHT
+
+
+def test_a_name_that_an_experiment_adds_is_its_own_whatever_the_catalogue_has(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(CATALOGUE, "atomic", replace(CATALOGUE["none"], name="atomic", judged_by=Judge.EFFECTS))
+    every = [lock for lock in locks.chosen(EXPERIMENTS["oversell"], [], every=True) if lock.name == "atomic"]
+    assert [(lock.entry, lock.excludes) for lock in every] == [(None, Expected.RIGHT)]
+    (elsewhere,) = [lock for lock in locks.chosen(EXPERIMENTS["transfer"], [], every=True) if lock.name == "atomic"]
+    assert locks.needs_client(elsewhere) == "it takes no lock"
+    held = properties_of(CATALOGUE["atomic"])
+    assert (held["mutual_exclusion"].value, held["mutual_exclusion"].proof) == (
+        "one atomic step",
+        "pybench lab oversell",
+    )
 
 
 @pytest.mark.usefixtures("no_running_loop")
