@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pybench.errors import InputError
+from pybench.errors import InputError, ServerError
 from pybench.lab.findings import Expected, LeftOut
 from pybench.notation import BadValue
 from pybench.strategies import CATALOGUE, Arguments, Exclusion, Strategy, parse_strategy, strategy_text
@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from pybench.lab.stage import Stage
 
 
+_REPEATS = "it keeps nobody out: it lets the work go on, and repeats it after a conflict"
+
+
 @dataclass(frozen=True, slots=True)
 class ChosenLock:
-    """A lock of the catalogue with its arguments, or a name that means something of the experiment's own."""
+    """A lock of the catalogue with its arguments, or one of the names that an experiment adds."""
 
     name: str
     arguments: Arguments = ()
     is_control: bool = False
     is_beside: bool = False
-    """Whether it is no lock, but what the experiment itself does under this name, such as one step of the server."""
+    """Whether the experiment adds it: then it has no `entry`, whatever the catalogue has under its name."""
 
     @property
     def text(self) -> str:
@@ -33,12 +36,12 @@ class ChosenLock:
 
     @property
     def entry(self) -> Strategy | None:
-        """Of the catalogue; None where it is no lock."""
+        """Of the catalogue."""
         return None if self.is_beside else CATALOGUE[self.name]
 
     @property
     def keeps_out(self) -> bool:
-        """Whether it asks any server: `none` does not."""
+        """Whether it asks any server for a lock: `none` does not."""
         return self.entry is not None and bool(self.entry.server_kinds)
 
     @property
@@ -78,7 +81,9 @@ def chosen(experiment: Experiment, asked: Sequence[str], *, every: bool) -> list
         raise InputError(f"the locks of {experiment.name} are fixed", hint="leave out --strategy and --all")
     if asked and every:
         raise InputError("--all takes every lock, and --strategy names some", hint="leave out one of them")
-    others = [*experiment.beside_locks, *CATALOGUE] if every else list(asked or experiment.strategies)
+    # A name that is in both is that of the experiment.
+    names = list(dict.fromkeys([*experiment.beside_locks, *CATALOGUE]))
+    others = names if every else list(asked or experiment.strategies)
     controls = [parsed(text, experiment) for text in experiment.controls]
     found = {lock.text: ChosenLock(lock.name, lock.arguments, is_control=True) for lock in controls}
     for text in others:
@@ -90,12 +95,22 @@ def chosen(experiment: Experiment, asked: Sequence[str], *, every: bool) -> list
 def taking_part(
     experiment: Experiment, locks: Iterable[ChosenLock], stage: Stage, *, named: bool
 ) -> tuple[list[ChosenLock], list[LeftOut]]:
-    """Those that take part, and those that are left out. Raises InputError for one that the user `named`."""
+    """Those that take part, and those that are left out.
+
+    Raises InputError, ServerError for a control that cannot take part, and for any lock that the user `named`.
+    """
     part: list[ChosenLock] = []
     out: list[LeftOut] = []
     for lock in locks:
-        reason = next(_reasons(experiment, lock, stage), "")
-        if reason and named and not lock.is_control:
+        is_wanted = named or lock.is_control
+        try:
+            reason = next(_reasons(experiment, lock, stage), "")
+        except ServerError as error:
+            # Such as a Postgres that is not installed: the other locks need none.
+            if is_wanted:
+                raise
+            reason = error.message
+        if reason and is_wanted:
             raise InputError(f"{lock.text} has no part in {experiment.name}: {reason}", hint="name another --strategy")
         if reason:
             out.append(LeftOut(lock.text, reason))
@@ -107,9 +122,10 @@ def taking_part(
 def _reasons(experiment: Experiment, lock: ChosenLock, stage: Stage) -> Iterator[str]:
     if lock.entry is None:
         return
-    if reason := experiment.unfit(lock):
-        yield reason
-    if (reason := stage.shortage(lock)) or (lock.is_of_programs and (reason := stage.wrong_lease(lock))):
+    for reason in (experiment.unfit(lock), stage.shortage(lock)):
+        if reason:
+            yield reason
+    if lock.is_of_programs and (reason := stage.refusal(lock)):
         yield reason
 
 
@@ -117,7 +133,4 @@ def needs_client(lock: ChosenLock) -> str:
     """For `Experiment.unfit`, where locks are taken by a lock client."""
     if lock.is_of_programs:
         return ""
-    assert lock.entry is not None, "what is no lock is not asked"
-    if not lock.entry.server_kinds:
-        return "it takes no lock: its work is one step of the server"
-    return "it keeps nobody out: it lets the work go on, and repeats it after a conflict"
+    return _REPEATS if lock.keeps_out else "it takes no lock"
