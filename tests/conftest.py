@@ -7,6 +7,7 @@ several processes share the tests, each searches for what it left, and tells the
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -121,6 +122,15 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     return _failed_if_skipped((yield))
+
+
+@pytest.fixture
+def no_running_loop() -> Iterator[None]:
+    """A browser of other tests in this process leaves its event loop marked as running in this thread."""
+    running = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(running)
 
 
 @pytest.fixture(scope="session")

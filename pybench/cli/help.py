@@ -20,6 +20,11 @@ class PromptGroup(TyperGroup):
     is not validated.
     """
 
+    def list_commands(self, ctx: Context) -> list[str]:
+        """The names of the commands. Typer lists a group of commands last; the lab stands behind the demo."""
+        names = [name for name in super().list_commands(ctx) if name != "lab"]
+        return [*names[:1], "lab", *names[1:]]
+
     def get_help_option(self, ctx: Context) -> TyperOption | None:
         """The `--help` of the program itself, which is off when the user asks for the help of a command."""
         option = _told_as_data(super().get_help_option(ctx))

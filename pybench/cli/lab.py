@@ -36,7 +36,7 @@ Postgres = Annotated[
     str | None, typer.Option("--postgres", metavar="URL", rich_help_panel="Servers", help="A running database.")
 ]
 TimeLimit = Annotated[
-    str, typer.Option("--time-limit", metavar="TIME", rich_help_panel="Output", help="For each experiment.")
+    str, typer.Option("--time-limit", metavar="TIME", rich_help_panel="Output", help="For each lock.")
 ]
 Html = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", rich_help_panel="Output", help="Write a page too.")

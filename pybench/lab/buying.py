@@ -146,7 +146,7 @@ async def _buy(order: Order, stock: Stock, client: LockClient | None) -> Bought:
         error = LOST
     except StockRefused as refused:
         error = str(refused)
-    success = after is not None and before is not None and (after < before or error == LOST)
+    success = after is not None and before is not None and after < before
     if error is None and not success:
         error = NO_STOCK
     took = (time.monotonic_ns() - asked) / 1e6

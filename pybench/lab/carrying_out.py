@@ -77,7 +77,9 @@ def carry_out(
         if locks and not part:
             raise InputError(f"no lock has a part in {experiment.name}: {left_out[0].reason}", hint="name another lock")
         stage.locks = part
-        cases.extend(experiment.run(stage))
+        for case in experiment.run(stage):
+            cases.append(case)
+            stage.allow_time()
         servers = stage.server_labels
     texts = {one.name: given.get(one.name, one.default) for one in experiment.parameters}
     return Findings(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pybench.errors import InputError
+from pybench.errors import InputError, ServerError
 from pybench.lab.findings import Expected, LeftOut
 from pybench.notation import BadValue
 from pybench.strategies import CATALOGUE, Arguments, Exclusion, Strategy, parse_strategy, strategy_text
@@ -88,12 +88,22 @@ def chosen(experiment: Experiment, asked: Sequence[str], *, every: bool) -> list
 def taking_part(
     experiment: Experiment, locks: Iterable[ChosenLock], stage: Stage, *, named: bool
 ) -> tuple[list[ChosenLock], list[LeftOut]]:
-    """Those that take part, and those that are left out. Raises InputError for one that the user `named`."""
+    """Those that take part, and those that are left out.
+
+    Raises InputError, ServerError for a control that cannot take part, and for any lock that the user `named`.
+    """
     part: list[ChosenLock] = []
     out: list[LeftOut] = []
     for lock in locks:
-        reason = next(_reasons(experiment, lock, stage), "")
-        if reason and named and not lock.is_control:
+        is_wanted = named or lock.is_control
+        try:
+            reason = next(_reasons(experiment, lock, stage), "")
+        except ServerError as error:
+            # Such as a Postgres that is not installed: the other locks need none.
+            if is_wanted:
+                raise
+            reason = error.message
+        if reason and is_wanted:
             raise InputError(f"{lock.text} has no part in {experiment.name}: {reason}", hint="name another --strategy")
         if reason:
             out.append(LeftOut(lock.text, reason))
@@ -105,9 +115,10 @@ def taking_part(
 def _reasons(experiment: Experiment, lock: ChosenLock, stage: Stage) -> Iterator[str]:
     if lock.entry is None:
         return
-    if reason := experiment.unfit(lock):
-        yield reason
-    if (reason := stage.shortage(lock)) or (lock.is_of_programs and (reason := stage.wrong_lease(lock))):
+    for reason in (experiment.unfit(lock), stage.shortage(lock)):
+        if reason:
+            yield reason
+    if lock.is_of_programs and (reason := stage.refusal(lock)):
         yield reason
 
 

@@ -20,6 +20,7 @@ from pybench.lab.actors import Actor
 from pybench.lock_client import LockClient, LockError, MeasuredLockClient
 from pybench.numbers import format_seconds, plural
 from pybench.servers import Endpoint, ServerPool, remove_keys
+from pybench.service.hosting import Group as _Group
 from pybench.strategies import ServerKind
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ T = TypeVar("T")
 
 SESSIONS: Final = 300
 """Of a Postgres that pybench starts for the lab: each is a process."""
+SPARE_MS: Final = 10_000
+"""How much longer than the work a lease is that must not end."""
 TIME_LIMIT_S: Final = 60.0
-"""For one experiment, unless the user says."""
+"""For one case of an experiment, unless the user says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +74,6 @@ class ClientSpec:
             connections=self.connections,
             table=self.table,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Servers of one use, for the pool."""
-
-    name: str
-    urls: Sequence[SecretStr]
-    source: Source
 
 
 class Stage:
@@ -122,7 +116,7 @@ class Stage:
         self.prefix = f"pybench:lab-{own}:"
         self._values, self.locks = values, ()
         self._labels, self._schemas = {}, {}
-        self._ends_at = time.monotonic() + self._time_limit_s
+        self.allow_time()
         try:
             with ExitStack() as self._open:
                 yield
@@ -150,6 +144,12 @@ class Stage:
 
         return format_duration(self.count(name))
 
+    def lease_beyond(self, *names: str) -> str:
+        """A lease that ends under no holder who takes as long as the times of these parameters together."""
+        from pybench.matrix.durations import MS, format_lease
+
+        return format_lease(SPARE_MS + -(-sum(map(self.count, names)) // MS))
+
     def word(self, name: str) -> str:
         """The value of a parameter that is a choice of words."""
         return cast("str", self._values[name])
@@ -160,16 +160,20 @@ class Stage:
 
     # time
 
+    def allow_time(self) -> None:
+        """Let the time limit begin anew: each case has its own."""
+        self._ends_at = time.monotonic() + self._time_limit_s
+
     @property
     def left_s(self) -> float:
-        """Seconds until the experiment has to be over. Raises ServerError when there are none."""
+        """Seconds until the case has to be over. Raises ServerError when there are none."""
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise self._out_of_time()
         return left
 
     def run_async(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine. Raises ServerError if it takes longer than the experiment has."""
+        """The result of a coroutine. Raises ServerError if it takes longer than the case has."""
 
         async def limited() -> T:
             async with asyncio.timeout(self._ends_at - time.monotonic()) as limit:
@@ -196,7 +200,9 @@ class Stage:
 
     def _out_of_time(self) -> ServerError:
         took = format_seconds(self._time_limit_s)
-        return ServerError(f"the experiment did not end within {took}", hint="raise --time-limit, or lower the others")
+        return ServerError(
+            f"a case of the experiment did not end within {took}", hint="raise --time-limit, or lower the others"
+        )
 
     # servers
 
@@ -279,13 +285,15 @@ class Stage:
             return f"it needs {plural(replicas, 'replica')}, and the given server has {there}"
         return ""
 
-    def wrong_lease(self, lock: ChosenLock) -> str:
-        """Why `lock` cannot have the parameter `ttl` as its lease, as a clause; empty where it can."""
-        if "ttl" not in self._values:
-            return ""
+    def refusal(self, lock: ChosenLock) -> str:
+        """Why a client of `lock` does not take the parameter `ttl`, as a clause; empty where it does.
+
+        Starts or probes the servers of the lock. Raises ServerError, InputError.
+        """
+        client = self.client(lock)
         try:
             # Nothing is sent before the lock is entered.
-            self.client(lock).lock("lease", ttl=self.length("ttl"))
+            client.lock("lease", ttl=self.length("ttl") if "ttl" in self._values else "10s")
         except ValueError as error:
             return str(error)
         return ""

@@ -134,7 +134,7 @@ def _case_json(case: Case) -> dict[str, Any]:
         "strategy": case.strategy,
         "expected": case.expected.value,
         "went_wrong": case.went_wrong,
-        "seen": case.seen.value,
+        "seen": case.seen.name.lower(),
         "sentence": case.sentence,
         "figures": {figure.key: figure.value for figure in case.figures},
         "clients": len(case.clients),

@@ -48,8 +48,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    """The servers of one role, for the pool."""
+class Group:
+    """The servers of one role, for the pool; without URLs it starts them."""
 
     name: str
     urls: Sequence[SecretStr]
@@ -69,10 +69,10 @@ def hosted(wanted: Wanted, settings: Settings, note: Callable[[str], None]) -> I
         redlock: list[Server] = []
         postgres: PostgresServer | None = None
         if wanted.redis is not None or wanted.names_none:
-            redis = pool.redis(_Group("redis", _listed(wanted.redis), wanted.source))
+            redis = pool.redis(Group("redis", _listed(wanted.redis), wanted.source))
         if wanted.redlock or wanted.names_none:
             count = len(wanted.redlock) or REDLOCK_SERVERS
-            redlock = pool.redis(_Group("redlock", wanted.redlock, wanted.source), servers=count)
+            redlock = pool.redis(Group("redlock", wanted.redlock, wanted.source), servers=count)
         if wanted.postgres is not None or wanted.names_none:
             postgres = _postgres(pool, wanted, settings, note)
         ready = replace(
@@ -115,7 +115,7 @@ def _postgres(
     urls = _listed(wanted.postgres)
     sessions = 0 if urls else min(MOST_SESSIONS, STRATEGIES * settings.connections * settings.workers)
     try:
-        return pool.postgres(_Group("postgres", urls, wanted.source), sessions=sessions)
+        return pool.postgres(Group("postgres", urls, wanted.source), sessions=sessions)
     except ServerError as error:
         if urls or settings.stock == "postgres":
             raise

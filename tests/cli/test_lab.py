@@ -17,6 +17,7 @@ from pybench.lab.findings import Case, Expected
 from tests.redis_client import connect
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.usefixtures("no_running_loop")
 SMALL = ("oversell", "--concurrency", "6", "--work", "5ms")
 
 
@@ -183,7 +184,7 @@ def test_a_server_that_dies_in_the_middle_is_a_clear_error(given_server: GivenSe
 def test_an_experiment_that_takes_too_long_is_ended(pybench_inside: Pybench):
     answer = pybench_inside("lab", "oversell", "--work", "30s", "--concurrency", "2", "--time-limit", "500ms")
     assert (answer.code, answer.out) == (41, "")
-    assert answer.err.startswith("error: the experiment did not end within 500 ms\nhint: raise --time-limit")
+    assert answer.err.startswith("error: a case of the experiment did not end within 500 ms\nhint: raise --time-limit")
 
 
 def test_the_property_table_is_printed_and_fits_what_it_is_given(pybench_inside: Pybench):

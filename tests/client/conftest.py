@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -15,12 +14,8 @@ Start = Callable[..., LockClient]
 
 
 @pytest.fixture(autouse=True)
-def no_running_loop() -> Iterator[None]:
-    """A browser of other tests in this process leaves its event loop marked as running in this thread."""
-    running = asyncio._get_running_loop()
-    asyncio._set_running_loop(None)
-    yield
-    asyncio._set_running_loop(running)
+def without_a_loop(no_running_loop: None) -> None:
+    """Every test here may run a loop of its own."""
 
 
 @pytest.fixture(scope="session")

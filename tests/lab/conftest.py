@@ -12,7 +12,7 @@ from pybench.lab.findings import Findings
 from pybench.lab.stage import Given, Stage
 
 SMALL: dict[str, dict[str, str]] = {
-    "oversell": {"concurrency": "12", "work": "10ms"},
+    "oversell": {"concurrency": "12", "work": "10500us"},
     "ttl-edge": {"ttl": "100ms", "work": "400ms"},
     "crash": {"ttl": "100ms"},
     "deadlock": {"ttl": "200ms"},
@@ -37,8 +37,8 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture
-def experimented(stage: Stage) -> Experimented:
-    """Carries out an experiment with small parameters."""
+def experimented(stage: Stage, no_running_loop: None) -> Experimented:
+    """Carries out an experiment with small parameters, in a loop of its own."""
 
     def run(name: str, *strategies: str, every: bool = False, **given: str | bool) -> Findings:
         texts = {key.replace("_", "-"): value for key, value in given.items()}

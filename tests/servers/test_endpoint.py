@@ -104,3 +104,20 @@ def test_a_user_that_stands_alone_is_told_where_a_password_stands():
     assert "hush" not in str(refused(endpoint, Refusal("ERR unknown command, with args beginning with: 'hush'")))
     named = refused(Endpoint.parse("redis://ann:pw@h"), Refusal("WRONGPASS invalid username-password pair"))
     assert named.hint == "check both; special characters as %XX"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://localhost:6379/0",
+        "redis://ann:p%40ss%2Fword@[::1]:6380/2",
+        "redis://:secret@localhost:6379/0",
+        "redis://ann@localhost:6379/0",
+        "unix:///run/redis.sock",
+        "unix://ann:p%3Ass@/run/redis.sock?db=3",
+    ],
+)
+def test_the_whole_url_of_an_endpoint_is_read_as_the_same_endpoint(url: str):
+    endpoint = Endpoint.parse(url)
+    assert Endpoint.parse(endpoint.url) == endpoint
+    assert "secret" not in f"{endpoint} {endpoint.url}"

@@ -161,6 +161,6 @@ FENCING = Experiment(
     unfit=needs_client,
     parameters=(
         Parameter("stock", Count(4, 100_000), "10", "Pieces at the beginning."),
-        Parameter("reply-timeout", Time(), "200ms", "How long the first writer waits for its reply."),
+        Parameter("reply-timeout", Time(5_000_000_000), "200ms", "How long the first writer waits for its reply."),
     ),
 )

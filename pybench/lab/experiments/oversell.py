@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pybench.lab.stage import Stage
 
 ATOMIC = "atomic"
-TTL = "10s"
 
 
 def _run(stage: Stage) -> Iterator[Case]:
@@ -65,7 +64,7 @@ def _order(stage: Stage, shop: Shop, lock: ChosenLock, number: int, share: int) 
         name=f"{stage.prefix}lock:{number}",
         buyers=share,
         work_s=stage.seconds("work"),
-        ttl=TTL,
+        ttl=stage.lease_beyond("work"),
         wait=stage.length("wait"),
     )
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 BALANCE = 1_000
 MOST_MOVED = 100
-TTL = "10s"
 
 
 @dataclass(slots=True)
@@ -79,6 +78,8 @@ async def _client(
 ) -> None:
     from pybench.lock_client import NotAcquired
 
+    # While a client waits for its second lock it holds the first.
+    ttl = stage.lease_beyond("wait", "work")
     for _ in range(stage.count("transfers")):
         source, target = chance.sample(names, 2)
         began = time.monotonic()
@@ -86,7 +87,7 @@ async def _client(
         try:
             async with AsyncExitStack() as locks:
                 for name in sorted((source, target)):
-                    await locks.enter_async_context(client.lock(f"{prefix}{name}", ttl=TTL, wait=stage.length("wait")))
+                    await locks.enter_async_context(client.lock(f"{prefix}{name}", ttl=ttl, wait=stage.length("wait")))
                 await _move(stage, stock, source, target, chance.randint(1, MOST_MOVED))
                 bank.done += 1
         except NotAcquired:
