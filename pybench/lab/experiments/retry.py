@@ -145,7 +145,7 @@ RETRY = Experiment(
         "their first pause at random. Each works for {work}; {stock} of them find a piece.",
         "Who is refused asks again after {base}, or after the pause that its policy draws, at most {cap}.",
         "The server tells when it carried out each attempt (MONITOR), without the first ones of all buyers.",
-        "A machine that stalls brings any clients together, so of {rounds} rounds the one with the lowest peak is shown.",
+        "A stall of the machine brings any clients together: of {rounds} rounds the one with the lowest peak is shown.",
     ),
     learn="Equal pauses bring the refused clients back at one moment, again and again; full jitter spreads them.",
     run=_run,
