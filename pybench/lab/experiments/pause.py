@@ -141,11 +141,13 @@ def _unfit(lock: ChosenLock) -> str:
     entry = lock.entry
     if entry is None or not lock.keeps_out:
         return "it takes no lock"
+    if reason := needs_client(lock):
+        return reason
     if entry.lease_ms(1_000) is None:
         return "it has no lease: the server holds it for a stopped process until its connection ends"
     if entry.permits(lock.arguments) > 1:
         return "the second client has a permit of its own"
-    return needs_client(lock)
+    return ""
 
 
 PAUSE = Experiment(
