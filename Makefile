@@ -32,6 +32,7 @@ equip: $(VENV)/.equipped ## what tests and lint need, too
 lint: equip ## format, clippy, ruff, mypy and the core's stub, all strict
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p locks --features mutants --locked -- -D warnings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

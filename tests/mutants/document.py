@@ -12,8 +12,8 @@ HEAD = """\
 # Mistakes that pybench finds
 
 A checker that finds nothing proves nothing unless it finds known mistakes. The core has a feature, `mutants`, that puts
-one mistake into a lock. `make mutants` builds the core with it and looks for {mutants} mistakes in {locks} locks, each in
-one of two ways:
+one mistake into a lock. `make mutants` builds the core with it and looks for {mutants} mistakes in {locks} locks.
+Each is looked for in one of two ways:
 
 - **fuzz**: `pybench fuzz --strategy LOCK`, at most {most:,} seeds. See [fuzz.md](fuzz.md).
 - **run**: `pybench run examples/faults.yaml --strategy LOCK`, one trial of each plan of faults. See

@@ -68,7 +68,7 @@ fn a_failover_loses_the_lock_of_a_mutex_more_often_than_that_of_replicated_and_n
     );
     assert_eq!(by_both, 0);
     let to_the_nearer = |fault: &Fault| fault.lasts() == Nanos::from_millis(2);
-    let setting = fuzz("replicated", &[], only).setting;
+    let setting = fuzz("replicated", &[("timeout_ms", 8)], only).setting;
     for seed in 0..10 {
         for fault in Scene::draw(&setting, seed).expect("a good setting").faults {
             assert_eq!(fault.is_survived_by(setting.strategy), to_the_nearer(&fault));
@@ -171,7 +171,7 @@ fn a_world_does_not_end_before_a_stopped_holder_has_found_its_session_gone() {
     assert_eq!(tally.broken, Vec::<u64>::new());
     let scene = Scene::draw(&fuzz.setting, 182).expect("a good setting");
     let world = World::of_scene(&scene, false);
-    assert!(world.ended > scene.until && world.report.counts.sessions_lost == 1);
+    assert!(world.ended > scene.until && world.report.counts.sessions_lost > 0);
 }
 
 /// `naive` takes its lock and sets its expiry by two commands. A connection that closes in between leaves a key for ever.
