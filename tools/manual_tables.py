@@ -2,7 +2,8 @@
 
     python -m tools.manual_tables
 
-writes them into docs/matrix.md, docs/columns.md, docs/strategies.md and README.md. A test compares; nothing in them is typed by hand.
+writes them into docs/matrix.md, docs/columns.md, docs/strategies.md and README.md. A test compares; nothing in them is
+typed by hand.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
+from pybench.analysis.properties import PROPERTIES, properties_of
 from pybench.column import Column, Over
 from pybench.columns import GROUPS
-from pybench.analysis.properties import PROPERTIES, properties_of
 from pybench.matrix.axes import Axis
 from pybench.matrix.cells import AXES
 from pybench.strategies import CATALOGUE

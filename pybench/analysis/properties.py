@@ -14,14 +14,13 @@ from pybench.strategies import Arguments, Exclusion, Judge, Lease, Promise, Stra
 
 _LAB = "pybench lab "
 _OVERSELL, _TTL_EDGE, _CRASH = f"{_LAB}oversell", f"{_LAB}ttl-edge", f"{_LAB}crash"
-_FENCING, _DEADLOCK = f"{_LAB}fencing", f"{_LAB}deadlock"
+_FENCING, _DEADLOCK, _FAILOVER = f"{_LAB}fencing", f"{_LAB}deadlock", f"{_LAB}failover"
 _OWNED = "tests/client/test_threads.py::test_a_release_says_that_the_lock_was_not_held_any_more"
 _UNOWNED = "rust_core/locks/tests/script/naive.rs::a_release_deletes_the_key_whoever_has_it"
 _MEASURED = "tests/client/test_measured_locks.py::test_a_measured_lock_keeps_others_out_and_is_free_after_its_release"
 _NONE = "tests/client/test_measured_locks.py::test_none_keeps_nobody_out"
 _WRITES = "tests/boundary/test_conflicts.py::test_writes_are_told_row_by_row_and_each_row_holds_what_was_written"
 _PERMITS = "tests/client/test_strategies.py::test_a_semaphore_has_its_permits"
-_QUORUM = "tests/servers/test_faults_of_servers.py::test_a_quorum_goes_on_without_one_server_and_the_verdict_says_so"
 _DATABASE = "tests/servers/test_faults_of_servers.py::test_a_database_that_is_killed_ends_no_run"
 _SESSION = (
     "tests/boundary/test_what_postgres_locks_survive.py::"
@@ -129,20 +128,19 @@ def _crash_recovery(entry: Strategy, _arguments: Arguments) -> Held:
     return _good("within the ttl", _CRASH)
 
 
-def _failover(entry: Strategy, arguments: Arguments) -> Held:
+def _failover(entry: Strategy, _arguments: Arguments) -> Held:
     """By the events after which two clients may hold the lock, as the catalogue has them."""
     if not entry.server_kinds:
         return _plain("no lock", _of_no_lock(entry))
     found = [event for event in entry.lost_by if "failover" in event]
     if not found:
-        return _good("a minority may fail", _QUORUM)
+        return _good("a minority may fail", _FAILOVER)
     if found == ["a failover"]:
-        nodes = entry.servers(arguments)
-        return _bad("no", _fuzz("mutex" if nodes > 1 or entry.spreads_keys else entry.name))
+        return _bad("no", _FAILOVER)
     if any("session" in event for event in found):
         return _bad("the session is lost", _SESSION)
     if any("lacks the grant" in event for event in found):
-        return _plain("if a replica has it", _fuzz("mutex"))
+        return _plain("if a replica has it", _FAILOVER)
     return _plain("if no commit is lost", _DATABASE)
 
 
@@ -188,10 +186,6 @@ def _is_covered(entry: Strategy, arguments: Arguments) -> bool:
 
 def _deletes_blindly(entry: Strategy) -> bool:
     return any(command.startswith("DEL ") for command in entry.commands)
-
-
-def _fuzz(name: str) -> str:
-    return f"pybench fuzz --strategy {name} --faults failover"
 
 
 PROPERTIES: Final = (

@@ -29,7 +29,7 @@ def matrix_text(strategies: Sequence[Strategy]) -> str:
     )
     for one in PROPERTIES:
         say(console, f"{one.title}: {one.meaning}")
-        for proof in dict.fromkeys(_general(cells[one.key].proof, strategy.name) for strategy, cells in rows):
+        for proof in dict.fromkeys(cells[one.key].proof for _, cells in rows):
             console.print(f"  {proof}", style="dim", soft_wrap=True)
     return printed(console).lstrip()
 
@@ -44,8 +44,3 @@ def matrix_json(strategies: Sequence[Strategy]) -> list[dict[str, Any]]:
 
 def _value(key: str) -> Callable[[Row], str]:
     return lambda row: row[1][key].value
-
-
-def _general(proof: str, name: str) -> str:
-    """The proof with NAME where it names the lock of its row, so that it is listed once."""
-    return proof.replace(f"--strategy {name} ", "--strategy NAME ")

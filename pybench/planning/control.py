@@ -91,7 +91,7 @@ def client_cost_cell(cell: Cell, backend: str, kind: ServerKind) -> Cell:
 
 
 def undisturbed(cell: Cell) -> Cell:
-    """`cell` with uniform keys in a closed loop of one process: no pauses, faults, stages, search, added rtt or guard."""
+    """`cell` in a closed loop of one process, with uniform keys: no pauses, faults, stages, search, rtt or guard."""
     return replace(
         cell,
         key_choice=KeyChoice("uniform"),

@@ -160,6 +160,7 @@ def test_every_strategy_is_listed_with_the_commands_of_a_grant():
 
 def test_axes_and_columns_are_explained_as_they_are_defined():
     assert manual_tables.committed() == manual_tables.generated(), "python -m tools.manual_tables writes them anew"
+    columns, axes = manual_tables.columns(), manual_tables.axes()
     assert all(f"`{name}`" in columns for name in (*TRIAL_COLUMNS, *SUMMARY_FIGURES))
     assert all(f"`{name}`" in axes for name in AXES)
 

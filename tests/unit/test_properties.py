@@ -10,7 +10,6 @@ import pytest
 
 from pybench.analysis.properties import PROPERTIES, properties_of
 from pybench.cli.matrix_table import matrix_json, matrix_text
-from pybench.fuzz import parse_worlds
 from pybench.lab.catalogue import EXPERIMENTS
 from pybench.strategies import CATALOGUE, parse_strategy
 
@@ -27,12 +26,8 @@ def test_every_proof_can_be_found(proof: str):
         return
     program, command, *words = shlex.split(proof)
     assert program == "pybench"
-    if command == "lab":
-        assert set(words) <= set(EXPERIMENTS)
-    else:
-        assert (command, words[0], words[2]) == ("fuzz", "--strategy", "--faults")
-        # Raises for a fault that the worlds of the lock do not have.
-        parse_worlds(words[1], clients=None, ttl=None, hold=None, length=None, faults=words[3])
+    assert command == "lab"
+    assert set(words) <= set(EXPERIMENTS)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -46,6 +41,7 @@ def test_every_lock_has_every_property_in_a_few_words(name: str):
     ("lock", "key", "value"),
     [
         ("none", "mutual_exclusion", "no"),
+        ("atomic", "mutual_exclusion", "no, one step"),
         ("naive", "atomic_ttl", "no"),
         ("naive", "safe_release", "no"),
         ("naive", "crash_recovery", "may stay for ever"),
@@ -89,4 +85,4 @@ def test_the_table_has_a_row_for_each_lock_and_json_has_the_same_cells(monkeypat
         for one in PROPERTIES:
             assert row[one.key]["value"] in lines[row["strategy"]]
             assert row[one.key]["proof"]
-    assert "pybench fuzz --strategy NAME --faults failover" in text
+    assert "\n  pybench lab failover\n" in text
