@@ -45,9 +45,11 @@ def why_no_processes(cell: Cell, matrix: Matrix) -> str | None:
     if matrix.warmup.until_steady:
         return "a warm-up until steady needs the figures of all threads at once; use a fixed warm-up, or processes: 0"
     kills = any(fault.on is Target.PROCESS and fault.do == "kill" for fault in cell.faults.faults)
-    if kills and CATALOGUE[cell.strategy].with_arguments(cell.args).judged_by is Judge.EFFECTS:
+    judged_by = CATALOGUE[cell.strategy].with_arguments(cell.args).judged_by
+    if kills and (cell.guard or judged_by in (Judge.EFFECTS, Judge.GUARD)):
+        judged = f"guard: {cell.guard.text}" if cell.guard else cell.strategy
         return (
-            f"{cell.strategy} is judged by its writes, and a killed process cannot say which of them it was told of; "
+            f"{judged} is judged by writes, and a killed process cannot say which of them it was told of; "
             "use pause instead of kill"
         )
     return None

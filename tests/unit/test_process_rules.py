@@ -29,7 +29,9 @@ def refused(**options: str) -> str:
         ({"processes": "2", "faults": "pause process[2] at 1s for 1ms"}, "has 2 processes; the last one is process[1]"),
         ({"processes": "1", "faults": "kill process[1] at 1s"}, "has 1 process; the last one is process[0]"),
         ({"processes": "2", "faults": "kill process[0] at 9s"}, "the window of 2s is over by then"),
-        ({"processes": "2", "strategy": "pg-optimistic", "faults": "kill process[0] at 1s"}, "judged by its writes"),
+        ({"processes": "2", "strategy": "pg-optimistic", "faults": "kill process[0] at 1s"}, "judged by writes"),
+        ({"processes": "2", "strategy": "layered", "faults": "kill process[0] at 1s"}, "layered is judged by writes"),
+        ({"processes": "2", "guard": "counter", "faults": "kill process[0] at 1s"}, "guard: counter is judged by"),
     ],
 )
 def test_what_cannot_be_spread_is_refused_with_the_reason(options: dict[str, str], reason: str):
