@@ -22,7 +22,7 @@ SMALL: dict[str, dict[str, str]] = {
     "quorum": {"grants": "3", "node-timeout-ms": "20"},
     "pause": {"ttl": "300ms"},
     "partition": {"ttl": "300ms"},
-    "retry": {"cap": "40ms"},
+    "retry": {"cap": "40ms", "rounds": "2"},
     "leader": {"candidates": "4", "ttl": "600ms"},
 }
 """Parameters with which an experiment takes a second or less, where it can."""
