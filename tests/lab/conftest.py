@@ -15,7 +15,7 @@ SMALL: dict[str, dict[str, str]] = {
     "oversell": {"concurrency": "12", "work": "10500us"},
     "ttl-edge": {"ttl": "100ms", "work": "400ms"},
     "crash": {"ttl": "100ms"},
-    "deadlock": {"ttl": "200ms"},
+    "deadlock": {"ttl": "400ms"},
     "fencing": {"reply-timeout": "50ms"},
     "transfer": {"transfers": "4", "work": "2ms"},
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from pybench.analysis.properties import properties_of
 from pybench.exits import Exit
-from pybench.lab import buying, locks
+from pybench.lab import buying, locks, measuring
 from pybench.lab.carrying_out import carry_out
 from pybench.lab.catalogue import EXPERIMENTS
 from pybench.lab.experiments import crash, deadlock, fencing, idempotency
@@ -152,6 +154,8 @@ def test_a_deadlock_is_named_and_ends_with_the_lease(experimented: Experimented,
     assert figures(found, "mutex opposite")["stuck_ms"] < 2_000
     assert figures(found, "redisson-multilock")["restarts"] > 0
     assert (seen(found)["mutex sorted"], seen(found)["multilock"]) == (HELD, HELD)
+    # No lease ended while its client waited for the other one.
+    assert (figures(found, "mutex sorted")["lost"], figures(found, "mutex opposite")["lost"] > 0) == (0, True)
 
 
 def test_a_purchase_sent_twice_is_sold_twice_without_a_key(usual: Usual):
@@ -197,6 +201,21 @@ def test_sorted_keys_that_are_not_sorted_break_the_promise(experimented: Experim
     both = deadlock._both
     monkeypatch.setattr(deadlock, "_both", lambda stage, client, first, _: both(stage, client, first, first[::-1]))
     assert seen(experimented("deadlock", mitigate=True))["mutex sorted"] is Seen.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("restarts", "grants", "overlaps", "is_wrong"),
+    [(9, [1, 0, 0, 0], 0, False), (0, [1, 0, 0, 0], 0, True), (0, [1, 1, 0, 1], 0, False), (9, [1, 1, 1, 1], 1, True)],
+)
+def test_a_standstill_is_a_deadlock_unless_clients_start_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, restarts: int, grants: list[int], overlaps: int, is_wrong: bool
+):
+    line = {"start_ns": np.arange(4, dtype=np.uint64) * 900_000_000, "grants": np.array(grants, dtype=np.uint64)}
+    result = SimpleNamespace(totals={"grants": sum(grants), "refused_attempts": restarts}, timeline=line)
+    monkeypatch.setattr(measuring, "measure", lambda *_, **__: result)
+    monkeypatch.setattr(measuring, "violations", lambda *_: overlaps)
+    with stage.set_for("deadlock", {}):
+        assert deadlock._measured_case(stage, deadlock.RESTARTING, "").went_wrong is is_wrong
 
 
 def test_a_resource_that_does_not_compare_breaks_the_promise(
