@@ -15,7 +15,7 @@ from pybench.lab import buying, locks, measuring
 from pybench.lab.carrying_out import carry_out
 from pybench.lab.catalogue import EXPERIMENTS
 from pybench.lab.experiments import crash, deadlock, fencing, idempotency
-from pybench.lab.findings import Case, Expected, Findings, Seen
+from pybench.lab.findings import Case, Expected, Findings, Seen, insisted
 from pybench.lab.stage import ClientSpec, Given, Stage
 from pybench.lock_client import LockClient, MeasuredLockClient
 from pybench.strategies import CATALOGUE, Judge
@@ -130,9 +130,9 @@ def test_a_buyer_that_waits_too_long_is_counted_apart(experimented: Experimented
 def test_a_lease_that_ends_is_told_before_the_next_holder_has_the_lock(usual: Usual):
     found = usual("ttl-edge")
     mutex, watchdog = figures(found, "mutex"), figures(found, "watchdog")
-    assert mutex["loss_known_ms"] < mutex["granted_ms"] < 400
+    assert mutex["loss_known_ms"] < mutex["granted_ms"] < 700
     assert (mutex["final_stock"], watchdog["final_stock"]) == (-1, 0)
-    assert watchdog["granted_ms"] > 390
+    assert watchdog["granted_ms"] > 690
     fenced = figures(found, "fenced(renew=off) checked")
     assert (fenced["refused"], fenced["accepted"], fenced["final_stock"]) == (1, 1, 0)
 
@@ -248,6 +248,18 @@ def test_a_control_that_is_not_caught_makes_the_experiment_void(
     found = experimented(name, "fenced")
     assert seen(found) == {"none": Seen.MISSED, "fenced": HELD}
     assert (found.is_void, found.exit) == (True, Exit.CONTROL_NOT_CAUGHT)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "tries", "blamed"), [([False], 1, False), ([True, False], 2, False), ([True] * 3, 3, True)]
+)
+def test_a_lock_with_a_short_lease_is_blamed_only_if_it_goes_wrong_each_time(
+    wrong: list[bool], tries: int, blamed: bool
+):
+    cases = [Case("watchdog", Expected.RIGHT, went_wrong=one, sentence="") for one in wrong]
+    left = iter(cases)
+    assert (insisted(lambda: next(left)).seen is Seen.BROKEN) is blamed
+    assert len(cases) - len(list(left)) == tries
 
 
 def test_the_rate_of_contention_counts_who_met_another():

@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.lab.clients import client_row
 from pybench.lab.experiment import Experiment, Lease, Parameter
-from pybench.lab.findings import Case, ClientRow, Expected, Figure
+from pybench.lab.findings import Case, ClientRow, Expected, Figure, insisted
 from pybench.lab.locks import ChosenLock, needs_client
 from pybench.numbers import format_seconds, plural
 
@@ -56,10 +57,10 @@ def _run(stage: Stage) -> Iterator[Case]:
         names = [f"{stage.prefix}{number}:{letter}" for letter in "AB"]
         client = stage.client(lock, connections=4)
         stage.note(f"{lock.text}, opposite order")
-        yield _nested_case(stage, lock, stage.run_async(_both(stage, client, names, names[::-1])), is_sorted=False)
+        yield _nested_case(stage, lock, client, names, is_sorted=False)
         if stage.flag("mitigate"):
             stage.note(f"{lock.text}, same order")
-            yield _nested_case(stage, lock, stage.run_async(_both(stage, client, names, names)), is_sorted=True)
+            yield insisted(partial(_nested_case, stage, lock, client, names, is_sorted=True))
     stage.note(RESTARTING.text)
     yield _measured_case(stage, RESTARTING, "gave its keys back and started again")
     if stage.flag("mitigate"):
@@ -102,7 +103,8 @@ async def _take(stage: Stage, client: LockClient, pair: _Pair, number: int, name
     pair.rows.append(client_row(began, locked=number in pair.waited, error=error))
 
 
-def _nested_case(stage: Stage, lock: ChosenLock, pair: _Pair, *, is_sorted: bool) -> Case:
+def _nested_case(stage: Stage, lock: ChosenLock, client: LockClient, names: list[str], *, is_sorted: bool) -> Case:
+    pair = stage.run_async(_both(stage, client, names, names if is_sorted else names[::-1]))
     waits = [pair.waited.get(number) for number in (1, 2)]
     shortest = min((wait for wait in waits if wait is not None), default=None)
     # Both waited while the other held: neither would have gone on but for the end of a lease.
