@@ -80,7 +80,8 @@ def _exclusion(entry: Strategy, arguments: Arguments) -> Held:
     promised = entry.with_arguments(arguments).exclusion
     permits = entry.permits(arguments)
     if not entry.server_kinds:
-        return _bad("no", _OVERSELL)
+        is_one_step = entry.judged_by is Judge.EFFECTS
+        return _good("one atomic step", _OVERSELL) if is_one_step else _bad("no", _OVERSELL)
     if entry.judged_by is Judge.EFFECTS:
         return _plain("no, writes are refused", _WRITES)
     if entry.judged_by is Judge.GUARD:
@@ -96,7 +97,7 @@ def _exclusion(entry: Strategy, arguments: Arguments) -> Held:
 
 def _atomic_ttl(entry: Strategy, _arguments: Arguments) -> Held:
     if entry.lease is Lease.NONE:
-        return _plain("no lease", _CRASH if entry.owns_connection else _NONE if not entry.commands else _WRITES)
+        return _plain("no lease", _CRASH if entry.owns_connection else _of_no_lock(entry))
     if any(command.startswith("EXPIRE") for command in entry.commands):
         return _bad("no", _CRASH)
     return _good("yes", _CRASH)
@@ -104,7 +105,7 @@ def _atomic_ttl(entry: Strategy, _arguments: Arguments) -> Held:
 
 def _ownership(entry: Strategy, _arguments: Arguments) -> Held:
     if entry.judged_by is Judge.EFFECTS or not entry.server_kinds:
-        return _plain("no holder", _WRITES if entry.server_kinds else _NONE)
+        return _plain("no holder", _of_no_lock(entry))
     if _deletes_blindly(entry):
         return _bad("no", _UNOWNED)
     return _good("session", _SESSION) if entry.lease is Lease.NONE else _good("token", _MEASURED)
@@ -112,7 +113,7 @@ def _ownership(entry: Strategy, _arguments: Arguments) -> Held:
 
 def _safe_release(entry: Strategy, _arguments: Arguments) -> Held:
     if entry.judged_by is Judge.EFFECTS or not entry.server_kinds:
-        return _plain("no holder", _WRITES if entry.server_kinds else _NONE)
+        return _plain("no holder", _of_no_lock(entry))
     if _deletes_blindly(entry):
         return _bad("no", _UNOWNED)
     return _good("yes", _SESSION if entry.lease is Lease.NONE else _OWNED)
@@ -120,7 +121,7 @@ def _safe_release(entry: Strategy, _arguments: Arguments) -> Held:
 
 def _crash_recovery(entry: Strategy, _arguments: Arguments) -> Held:
     if entry.judged_by is Judge.EFFECTS or not entry.server_kinds:
-        return _plain("nothing is held", _WRITES if entry.server_kinds else _NONE)
+        return _plain("nothing is held", _of_no_lock(entry))
     if any("stays taken" in event for event in entry.lost_by):
         return _bad("may stay for ever", _CRASH)
     if entry.lease is Lease.NONE:
@@ -131,7 +132,7 @@ def _crash_recovery(entry: Strategy, _arguments: Arguments) -> Held:
 def _failover(entry: Strategy, arguments: Arguments) -> Held:
     """By the events after which two clients may hold the lock, as the catalogue has them."""
     if not entry.server_kinds:
-        return _plain("no lock", _NONE)
+        return _plain("no lock", _of_no_lock(entry))
     found = [event for event in entry.lost_by if "failover" in event]
     if not found:
         return _good("a minority may fail", _QUORUM)
@@ -159,7 +160,7 @@ def _deadlock(entry: Strategy, arguments: Arguments) -> Held:
     if entry.takes_many_keys:
         return _good("starts again" if entry.spreads_keys else "all keys or none", _DEADLOCK)
     if entry.judged_by is Judge.EFFECTS or not entry.server_kinds:
-        return _good("waits for nobody", _WRITES if entry.server_kinds else _DEADLOCK)
+        return _good("waits for nobody", _of_no_lock(entry))
     if _is_covered(entry, arguments):
         return _bad("only sorted keys", _DEADLOCK)
     return _plain("ends with the lease", _DEADLOCK)
@@ -171,6 +172,13 @@ def _fit(entry: Strategy, _arguments: Arguments) -> Held:
     if entry.when_to_use.startswith(("Never", "To ")):
         return _bad("no, to learn", _OFFER)
     return _plain("with care", _OFFER)
+
+
+def _of_no_lock(entry: Strategy) -> str:
+    """The proof for a strategy that holds nothing: it does not lock, or its writes alone are checked."""
+    if entry.judged_by is Judge.EFFECTS:
+        return _WRITES if entry.server_kinds else _OVERSELL
+    return _NONE
 
 
 def _is_covered(entry: Strategy, arguments: Arguments) -> bool:

@@ -16,13 +16,18 @@ if TYPE_CHECKING:
     from pybench.lab.stage import Stage
 
 
+_REPEATS = "it keeps nobody out: it lets the work go on, and repeats it after a conflict"
+
+
 @dataclass(frozen=True, slots=True)
 class ChosenLock:
-    """A lock of the catalogue with its arguments, or one of the names that an experiment adds (`entry` is None)."""
+    """A lock of the catalogue with its arguments, or one of the names that an experiment adds."""
 
     name: str
     arguments: Arguments = ()
     is_control: bool = False
+    is_beside: bool = False
+    """Whether the experiment adds it: then it has no `entry`, whatever the catalogue has under its name."""
 
     @property
     def text(self) -> str:
@@ -32,11 +37,11 @@ class ChosenLock:
     @property
     def entry(self) -> Strategy | None:
         """Of the catalogue."""
-        return CATALOGUE.get(self.name)
+        return None if self.is_beside else CATALOGUE[self.name]
 
     @property
     def keeps_out(self) -> bool:
-        """Whether it asks any server: `none` does not."""
+        """Whether it asks any server for a lock: `none` does not."""
         return self.entry is not None and bool(self.entry.server_kinds)
 
     @property
@@ -62,7 +67,7 @@ class ChosenLock:
 def parsed(text: str, experiment: Experiment) -> ChosenLock:
     """The lock of a text such as `redlock(nodes=3)`. Raises InputError."""
     if text in experiment.beside_locks:
-        return ChosenLock(text)
+        return ChosenLock(text, is_beside=True)
     try:
         name, arguments = parse_strategy(text)
     except BadValue as problem:
@@ -76,7 +81,9 @@ def chosen(experiment: Experiment, asked: Sequence[str], *, every: bool) -> list
         raise InputError(f"the locks of {experiment.name} are fixed", hint="leave out --strategy and --all")
     if asked and every:
         raise InputError("--all takes every lock, and --strategy names some", hint="leave out one of them")
-    others = [*experiment.beside_locks, *CATALOGUE] if every else list(asked or experiment.strategies)
+    # A name that is in both is that of the experiment.
+    names = list(dict.fromkeys([*experiment.beside_locks, *CATALOGUE]))
+    others = names if every else list(asked or experiment.strategies)
     controls = [parsed(text, experiment) for text in experiment.controls]
     found = {lock.text: ChosenLock(lock.name, lock.arguments, is_control=True) for lock in controls}
     for text in others:
@@ -129,4 +136,4 @@ def needs_client(lock: ChosenLock) -> str:
     """For `Experiment.unfit`, where locks are taken by a lock client."""
     if lock.is_of_programs:
         return ""
-    return "it keeps nobody out: it lets the work go on, and repeats it after a conflict"
+    return _REPEATS if lock.keeps_out else "it takes no lock"
