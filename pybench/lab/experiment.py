@@ -90,6 +90,8 @@ class Experiment:
     """The extra of pybench that has `modules`."""
     programs: tuple[str, ...] = ()
     """Programs on PATH that it needs."""
+    harms_servers: bool = False
+    """Whether it harms servers, and so starts its own, whatever servers were given."""
 
     @property
     def takes_locks(self) -> bool:

@@ -122,9 +122,12 @@ def taking_part(
 def _reasons(experiment: Experiment, lock: ChosenLock, stage: Stage) -> Iterator[str]:
     if lock.entry is None:
         return
-    for reason in (experiment.unfit(lock), stage.shortage(lock)):
-        if reason:
-            yield reason
+    if reason := experiment.unfit(lock):
+        yield reason
+    if experiment.harms_servers:
+        return
+    if reason := stage.shortage(lock):
+        yield reason
     if lock.is_of_programs and (reason := stage.refusal(lock)):
         yield reason
 

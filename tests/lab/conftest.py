@@ -13,16 +13,16 @@ from pybench.lab.stage import Given, Stage
 
 SMALL: dict[str, dict[str, str]] = {
     "oversell": {"concurrency": "12", "work": "10500us"},
-    "ttl-edge": {"ttl": "100ms", "work": "400ms"},
+    "ttl-edge": {"ttl": "200ms", "work": "700ms"},
     "crash": {"ttl": "100ms"},
-    "deadlock": {"ttl": "200ms"},
+    "deadlock": {"ttl": "400ms"},
     "fencing": {"reply-timeout": "50ms"},
     "transfer": {"transfers": "4", "work": "2ms"},
     "restart": {"ttl": "200ms"},
     "quorum": {"grants": "3", "node-timeout-ms": "20"},
     "pause": {"ttl": "300ms"},
     "partition": {"ttl": "300ms"},
-    "retry": {"cap": "40ms"},
+    "retry": {"cap": "40ms", "rounds": "2"},
     "leader": {"candidates": "4", "ttl": "600ms"},
 }
 """Parameters with which an experiment takes a second or less, where it can."""

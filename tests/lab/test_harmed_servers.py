@@ -11,13 +11,14 @@ from redis import Redis
 
 from pybench.errors import InputError
 from pybench.exits import Exit
-from pybench.lab.carrying_out import ToolMissing
+from pybench.lab.carrying_out import ToolMissing, carry_out
+from pybench.lab.catalogue import EXPERIMENTS
 from pybench.lab.experiments import failover, partition
 from pybench.lab.findings import Expected, Findings, Seen
 from pybench.lab.locks import ChosenLock
 from pybench.lab.recipes import delete_without_owner
 from pybench.lab.recipes.scene import Scene
-from pybench.lab.stage import Stage
+from pybench.lab.stage import Given, Stage
 from pybench.servers import harm
 from pybench.servers.redis import wall_clock
 from tests.lab.conftest import Experimented
@@ -118,6 +119,16 @@ def test_no_lock_of_the_catalogue_breaks_its_promise_in_an_experiment(experiment
     found = experimented(name, every=True)
     assert found.exit is Exit.OK, seen(found)
     assert "pg-optimistic" in {one.strategy for one in found.left_out}
+
+
+def test_an_experiment_that_harms_servers_starts_its_own_whatever_was_given(stage: Stage):
+    [shared] = stage.redis()
+    given = Given(redis=[shared.endpoint.url])
+    with Stage(given) as opened:
+        found = carry_out(EXPERIMENTS["quorum"], opened, {"grants": "1", "node-timeout-ms": "20"})
+    assert seen(found) == EXPECTED["quorum"]
+    with shared.conversation() as conversation:
+        assert conversation.ask("PING") == b"PONG"
 
 
 def test_a_failover_that_loses_nothing_makes_the_experiment_void(

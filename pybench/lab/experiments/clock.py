@@ -88,6 +88,7 @@ CLOCK = Experiment(
     ),
     learn="A lease on Redis ends by the wall clock of the server: when most clocks jump, even redlock breaks.",
     run=_run,
+    harms_servers=True,
     parameters=(
         Parameter("ttl", Time(), "30s", "The lease."),
         Parameter("jump", Time(longest_ns=3_600_000_000_000), "60s", "How far the clocks jump."),

@@ -97,6 +97,7 @@ FAILOVER = Experiment(
     ),
     learn="A lock on one primary is lost with what its replica was not told; most of several servers keep it.",
     run=_run,
+    harms_servers=True,
     controls=("mutex",),
     strategies=("replicated", "redlock"),
     unfit=not_of_redis_alone,

@@ -157,5 +157,6 @@ POOLER = Experiment(
     ),
     learn="Behind a pooler in transaction mode a lock has to live in the transaction: the session is lent to others.",
     run=_run,
+    harms_servers=True,
     parameters=(Parameter("sessions", Count(2, 100), "2", "Sessions of the pooler with the server."),),
 )

@@ -103,6 +103,7 @@ QUORUM = Experiment(
     ),
     learn="A majority keeps granting with 2 of 5 servers down; with 3 down it refuses within a few node timeouts.",
     run=_run,
+    harms_servers=True,
     parameters=(
         Parameter("grants", Count(1, 1_000), "10", "Attempts in each case."),
         Parameter("node-timeout-ms", Count(1, 10_000), "50", "How long a server may take to reply, in ms."),

@@ -90,5 +90,6 @@ RESTART = Experiment(
     ),
     learn="A quorum counts on servers that remember: write each grant to disk, or stay away for the longest ttl.",
     run=_run,
+    harms_servers=True,
     parameters=(Parameter("ttl", Time(), "1s", "The lease of the case with the delayed restart."),),
 )

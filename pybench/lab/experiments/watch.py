@@ -113,6 +113,7 @@ WATCH = Experiment(
     ),
     learn="A connection tells of a primary that dies, not of one that is cut off: watching helps, and is no proof.",
     run=_run,
+    harms_servers=True,
     controls=("mutex",),
     strategies=("fenced",),
     unfit=_unfit,
