@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from tests.mutants.build import ROOT
 from tests.mutants.hunt import MOST_SEEDS, Caught
-from tests.mutants.table import Case, Finder
+from tests.mutants.table import Case
 
 PAGE = ROOT / "docs" / "mutants.md"
 
@@ -32,8 +34,8 @@ def row(case: Case, caught: Caught) -> tuple[str, ...]:
     """The cells of the table."""
     what = caught.what if caught.is_caught else f"ESCAPED ({caught.what})"
     seeds = f"{caught.seeds:,}" if caught.seeds is not None else "-"
-    options = f" {' '.join(case.options)}" if case.finder is Finder.FUZZ and case.options else ""
-    return case.mutant, f"`{case.strategy}`", f"{case.finder}{options}", what, seeds, f"{caught.seconds:.1f} s"
+    how = " ".join((case.finder, *map(quote, case.options)))
+    return case.mutant, f"`{case.strategy}`", f"`{how}`", what, seeds, f"{caught.seconds:.1f} s"
 
 
 def page(found: dict[Case, Caught]) -> str:

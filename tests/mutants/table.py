@@ -62,7 +62,7 @@ CASES = (
     run("first leave releases all entries", "reentrant", "--nesting", "2"),
     run("reader ignores the writer", "read-write", *READERS),
     run("writer ignores the readers", "read-write", *READERS),
-    fuzz("one permit too many", "semaphore"),
+    fuzz("one permit more than allowed", "semaphore"),
     fuzz("half the ttl on the server", "fair"),
     run("queue served from its end", "fair-queue"),
     run("release wakes nobody", "notify"),

@@ -40,7 +40,7 @@ mutants! {
     NoMinorityRelease = "no release after a minority";
     RenewalAfterRelease = "renewal after the release";
     RenewalRecreates = "renewal creates a lost key again";
-    ExtraPermit = "one permit too many";
+    ExtraPermit = "one permit more than allowed";
     NoWait = "no WAIT for replicas";
     NoAttemptAfterSubscribing = "no attempt after subscribing";
     SharedAdvisoryLock = "shared in place of exclusive advisory lock";

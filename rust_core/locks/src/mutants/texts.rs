@@ -148,7 +148,7 @@ fn text(place: Where, honest: &'static str) -> &'static str {
     if changes.peek().is_none() {
         return honest;
     }
-    let changed = changes.fold(honest.to_owned(), |text, change| text.replace(change.old, change.new));
+    let broken = changes.fold(honest.to_owned(), |text, change| text.replace(change.old, change.new));
     // A few short texts in a process that ends with its trial.
-    Box::leak(changed.into_boxed_str())
+    Box::leak(broken.into_boxed_str())
 }
