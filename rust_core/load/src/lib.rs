@@ -53,10 +53,9 @@ pub use recorder::timeline::Columns;
 pub use recorder::{ErrorPhase, ErrorReply, Writes};
 pub use rules::rules;
 pub use setup::{Member, drivers};
-pub use spec::GuardSpec;
 pub use spec::{
-    Address, AfterLease, ArrivalKind, Connections, Distribution, KeyChoice, KeyOrder, Pace, Poll, PostgresServer,
-    Process, RedisServer, ServerSpec, Speaks, Stage, TrialSpec,
+    Address, AfterLease, ArrivalKind, Connections, Distribution, GuardSpec, KeyChoice, KeyOrder, Pace, Poll,
+    PostgresServer, Process, RedisServer, ServerSpec, Speaks, Stage, TrialSpec,
 };
 pub use transport::{Arrival, Broken, Caller, Confirmed, Cut, ErrorText, Outgoing, Ready, Sender, Transport};
 pub use trial::{Measured, Running, Trial};

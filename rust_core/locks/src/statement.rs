@@ -211,6 +211,8 @@ statements! {
     /// refused.
     FencedWrite = Nothing, [Row, First, Second],
         "UPDATE {locks} SET value = $3 + 1 WHERE id = $1 AND fence = $2 RETURNING id", false;
+    Commit = Nothing, [], "", true;
+    Rollback = Nothing, [], "ROLLBACK", false;
     /// The statements of guarded works, about the table of guarded values: see `guard`. Whatever the value is by now, it
     /// becomes the first number.
     GuardWrite = Nothing, [Row, First], "UPDATE {locks} SET value = $2 WHERE id = $1 RETURNING id", false;
@@ -226,6 +228,4 @@ statements! {
     /// Takes the fence and the value. Returns no row when a higher fence came before.
     GuardFencedWrite = Nothing, [Row, First, Second],
         "UPDATE {locks} SET value = $3 WHERE id = $1 AND fence <= $2 RETURNING id", false;
-    Commit = Nothing, [], "", true;
-    Rollback = Nothing, [], "ROLLBACK", false;
 }
