@@ -14,6 +14,7 @@ use crate::result::{Context, HistogramRow, report_totals, violations};
 use crate::spec::trial_spec;
 use crate::trial::to_python;
 
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python come by value")]
 #[pyfunction]
 pub(crate) fn judge_recordings<'py>(
     py: Python<'py>,
@@ -46,6 +47,7 @@ pub(crate) fn judge_recordings<'py>(
     Ok(dict)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "arguments from Python come by value")]
 #[pyfunction]
 pub(crate) fn bury<'py>(
     py: Python<'py>,
