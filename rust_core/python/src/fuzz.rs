@@ -102,7 +102,7 @@ impl Fuzz {
                 violation = Some(violation_dict(py, &namer, seen)?);
             }
             Wrong::Writes(text) | Wrong::Finding(text) | Wrong::Conduct(_, text) | Wrong::Progress(text) => {
-                other = Some(text)
+                other = Some(text);
             }
         }
         dict.set_item("violation", violation)?;
