@@ -41,7 +41,7 @@ def test_every_lock_has_every_property_in_a_few_words(name: str):
     ("lock", "key", "value"),
     [
         ("none", "mutual_exclusion", "no"),
-        ("atomic", "mutual_exclusion", "no, one step"),
+        ("atomic", "mutual_exclusion", "one atomic step"),
         ("naive", "atomic_ttl", "no"),
         ("naive", "safe_release", "no"),
         ("naive", "crash_recovery", "may stay for ever"),
