@@ -130,7 +130,7 @@ def listed(point: Point) -> dict[str, Any]:
         "id": point.id, "strategy": point.strategy, "args": point.args, "backend": point.backend,
         "concurrency": point.concurrency, "keys": point.keys, "key_choice": "uniform", "keys_per_grant": 1,
         "key_order": "random", "read_share": 0.0, "nesting": 1, "hold": "0", "think": "0", "ttl_ms": 10_000,
-        "retry": point.retry, "connections": "shared(4)", "threads": 1, "poll": "block",
+        "retry": point.retry, "connections": "shared(4)", "threads": 1, "processes": 0, "poll": "block",
         "rate_per_s": point.rate_per_s, "arrival_process": None, "max_in_flight": None,
         "after_lease": "continue", "appendfsync": "off",
         "rtt": point.rtt, "stages": point.stages,
