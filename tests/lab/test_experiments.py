@@ -14,7 +14,7 @@ from pybench.exits import Exit
 from pybench.lab import buying, locks, measuring
 from pybench.lab.carrying_out import carry_out
 from pybench.lab.catalogue import EXPERIMENTS
-from pybench.lab.experiments import crash, deadlock, fencing, idempotency
+from pybench.lab.experiments import crash, deadlock, fencing, idempotency, transfer
 from pybench.lab.findings import Case, Expected, Findings, Seen, insisted
 from pybench.lab.stage import ClientSpec, Given, Stage
 from pybench.lock_client import LockClient, MeasuredLockClient
@@ -30,7 +30,12 @@ EXPECTED = {
     "deadlock": {"mutex opposite": SHOWN, "redisson-multilock": HELD},
     "fencing": {"mutex unchecked": SHOWN, "fenced unchecked": SHOWN, "fenced checked": HELD},
     "idempotency": {"mutex without key": SHOWN, "mutex with key": HELD},
-    "transfer": {"none": SHOWN, "mutex": HELD, "multilock": HELD, "redisson-multilock": HELD},
+    "transfer": {
+        "none": SHOWN,
+        "mutex": HELD,
+        "multilock, both at once": HELD,
+        "redisson-multilock, both at once": HELD,
+    },
 }
 
 
@@ -72,7 +77,7 @@ def test_an_experiment_sees_what_is_known_of_its_locks(usual: Usual, name: str):
     assert seen(found) == EXPECTED[name]
     assert (found.exit, found.is_void, found.left_out) == (Exit.OK, False, ())
     # A measured trial has no rows of clients.
-    assert all(case.clients for case in found.cases if case.label != "redisson-multilock")
+    assert all(case.clients for case in found.cases if "multilock" not in case.label)
 
 
 @pytest.mark.slow
@@ -212,10 +217,23 @@ def test_a_standstill_is_a_deadlock_unless_clients_start_again(
 ):
     line = {"start_ns": np.arange(4, dtype=np.uint64) * 900_000_000, "grants": np.array(grants, dtype=np.uint64)}
     result = SimpleNamespace(totals={"grants": sum(grants), "refused_attempts": restarts}, timeline=line)
-    monkeypatch.setattr(measuring, "measure", lambda *_, **__: result)
+    monkeypatch.setattr(measuring, "measure", lambda *_, **__: measuring.Measured(result, None))
     monkeypatch.setattr(measuring, "violations", lambda *_: overlaps)
     with stage.set_for("deadlock", {}):
         assert deadlock._measured_case(stage, deadlock.RESTARTING, "").went_wrong is is_wrong
+
+
+@pytest.mark.parametrize(("lost", "done", "wrong"), [(0, 10, False), (1, 10, True), (0, 0, True)])
+def test_a_multi_lock_is_wrong_if_money_is_gone_or_nobody_transfers(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, lost: int, done: int, *, wrong: bool
+):
+    result = SimpleNamespace(totals={"acknowledged_writes": 2 * done})
+    values = np.array([transfer.BALANCE - lost, transfer.BALANCE])
+    monkeypatch.setattr(measuring, "measure", lambda *_, **__: measuring.Measured(result, values))
+    lock = locks.ChosenLock("multilock")
+    with stage.set_for("transfer", {"window": 1, "work": 1, "concurrency": 2, "accounts": 2}):
+        bank, total = transfer._transfers_at_once(stage, lock, 0)
+        assert transfer._case(stage, lock, bank, total, 1.0).went_wrong is wrong
 
 
 def test_a_resource_that_does_not_compare_breaks_the_promise(

@@ -142,7 +142,7 @@ def _measured_case(stage: Stage, lock: ChosenLock, what: str) -> Case:
     from pybench.matrix.round_trips import RoundTrip
     from pybench.matrix.values import Distribution
 
-    result = measure(
+    measured = measure(
         stage,
         lock,
         prefix=f"{stage.prefix}{lock.name}:",
@@ -154,6 +154,7 @@ def _measured_case(stage: Stage, lock: ChosenLock, what: str) -> Case:
         rtt=RoundTrip.parse(f"{RTT_NS // 1_000_000}ms"),
         ttl_ms=LEASE_MS,
     )
+    result = measured.result
     totals = result.totals
     grants, restarts = totals["grants"], totals["refused_attempts"]
     stuck_s, overlaps = _longest_gap_s(result), violations(result, lock)

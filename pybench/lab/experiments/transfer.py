@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pybench.errors import ServerError
 from pybench.lab.clients import client_row
 from pybench.lab.experiment import Experiment, Parameter, Time
 from pybench.lab.findings import Case, ClientRow, Figure
@@ -44,8 +45,44 @@ def _run(stage: Stage) -> Iterator[Case]:
     for number, lock in enumerate(stage.locks):
         stage.note(lock.text)
         began = time.monotonic()
-        bank, total = stage.run_async(_transfers(stage, shop, lock, number))
+        if _takes_both(lock):
+            bank, total = _transfers_at_once(stage, lock, number)
+        else:
+            bank, total = stage.run_async(_transfers(stage, shop, lock, number))
         yield _case(stage, lock, bank, total, (time.monotonic() - began) * 1e3)
+
+
+def _takes_both(lock: ChosenLock) -> bool:
+    """Whether one request of the lock takes both accounts. Such locks of Redis are measured by the core's clients."""
+    from pybench.strategies import ServerKind
+
+    entry = lock.entry
+    return entry is not None and entry.takes_many_keys and entry.server_kinds == (ServerKind.REDIS,)
+
+
+def _transfers_at_once(stage: Stage, lock: ChosenLock, number: int) -> tuple[_Bank, int]:
+    """As `_transfers`, for as long as the window: each client takes both locks by one request."""
+    from pybench.lab.measuring import measure
+    from pybench.matrix.guards import Guard
+    from pybench.matrix.values import Distribution
+
+    measured = measure(
+        stage,
+        lock,
+        prefix=f"{stage.prefix}{number}:",
+        window_s=stage.seconds("window"),
+        concurrency=stage.count("concurrency"),
+        keys=stage.count("accounts"),
+        keys_per_grant=2,
+        key_order="sorted",
+        hold=Distribution("fixed", (stage.count("work"),)),
+        guard=Guard("transfer", BALANCE),
+    )
+    if measured.values is None:
+        raise ServerError("the accounts are gone", hint="does the server still run?")
+    # Each transfer writes two accounts.
+    done = measured.result.totals["acknowledged_writes"] // 2
+    return _Bank(done=done), int(measured.values.sum())
 
 
 async def _transfers(stage: Stage, shop: Shop, lock: ChosenLock, number: int) -> tuple[_Bank, int]:
@@ -113,13 +150,15 @@ def _case(stage: Stage, lock: ChosenLock, bank: _Bank, total: int, took_ms: floa
         sentence = f"the accounts held {initial:,} and hold {total:,}: {abs(lost):,} {'lost' if lost > 0 else 'made'}"
     else:
         sentence = f"{plural(bank.done, 'transfer')}, and the accounts still hold {initial:,}"
-    if bank.stuck:
+    if not bank.done:
+        sentence = "no client got both locks"
+    elif bank.stuck:
         sentence += f"; {plural(bank.stuck, 'transfer')} did not get both locks"
     return Case(
-        label=lock.text,
+        label=f"{lock.text}, both at once" if _takes_both(lock) else lock.text,
         strategy=lock.text,
         expected=lock.excludes,
-        went_wrong=bool(lost or bank.stuck),
+        went_wrong=bool(lost or bank.stuck or not bank.done),
         sentence=sentence,
         figures=(
             Figure("transfers", "transfers", bank.done),
@@ -138,6 +177,7 @@ TRANSFER = Experiment(
     steps=(
         "{concurrency} clients make {transfers} transfers each between {accounts} accounts with 1,000 on each.",
         "A transfer takes the locks of both accounts in sorted order, reads both, works for {work}, and writes both.",
+        "Both at once: a multi-lock takes both by one request, and its clients go on for {window}.",
     ),
     learn="Work on two things needs both locks, in one order everywhere: then the sum stays and nobody is stuck.",
     run=_run,
@@ -149,6 +189,7 @@ TRANSFER = Experiment(
         Parameter("concurrency", Count(2, 200), "8", "Clients, all at once."),
         Parameter("transfers", Count(1, 10_000), "10", "Transfers of each client."),
         Parameter("work", Time(), "2ms", "Work of a transfer between its reads and its writes."),
+        Parameter("window", Time(), "500ms", "How long the clients of a multi-lock transfer."),
         Parameter("wait", Time(), "20s", "How long a client waits for each lock."),
     ),
 )
