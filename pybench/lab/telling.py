@@ -66,10 +66,10 @@ def verdict(findings: Findings) -> str:
     labels = {seen: [case.label for case in findings.cases if case.seen is seen] for seen in Seen}
     broken, missed = labels[Seen.BROKEN], labels[Seen.MISSED]
     if broken:
-        also = f"; {', '.join(missed)} did not go wrong, so the rest proves nothing" if missed else ""
-        return f"A LOCK BROKE ITS PROMISE: {', '.join(broken)}{also}."
+        also = f"; {_enumerated(missed)} did not go wrong, so the rest proves nothing" if missed else ""
+        return f"A LOCK BROKE ITS PROMISE: {_enumerated(broken)}{also}."
     if missed:
-        return f"VOID: {', '.join(missed)} did not go wrong, so the experiment proves nothing."
+        return f"VOID: {_enumerated(missed)} did not go wrong, so the experiment proves nothing."
     parts = [
         f"what is wrong was caught ({_listed(labels[Seen.SHOWN])})" if labels[Seen.SHOWN] else "",
         f"what is right held ({_listed(labels[Seen.HELD])})" if labels[Seen.HELD] else "",
@@ -79,7 +79,12 @@ def verdict(findings: Findings) -> str:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    return ", ".join(labels) if len(labels) <= MOST_LISTED else plural(len(labels), "case")
+    return _enumerated(labels) if len(labels) <= MOST_LISTED else plural(len(labels), "case")
+
+
+def _enumerated(labels: Sequence[str]) -> str:
+    """`labels` one after another; with semicolons between them where one has a comma of its own."""
+    return ("; " if any("," in label for label in labels) else ", ").join(labels)
 
 
 def left_out_lines(findings: Findings) -> list[str]:

@@ -71,6 +71,11 @@ def test_of_many_cases_a_sentence_says_how_many_there_are():
     assert telling.verdict(found) == "As expected: what is right held (6 cases)."
 
 
+def test_labels_with_commas_are_told_apart():
+    cases = [case("none", WRONG, wrong=True), case("mutex", RIGHT, wrong=False), case("a, b", RIGHT, wrong=False)]
+    assert "was caught (none); what is right held (mutex; a, b)." in telling.verdict(findings(*cases))
+
+
 def test_figures_are_shown_with_their_units():
     shown = [telling.figure_text(figure) for figure in case("mutex", RIGHT, wrong=False).figures]
     assert shown == ["12.5 ms", "98 %", "-49", "n/a"]
