@@ -8,7 +8,7 @@ Promises: a resumed run keeps the caught plants and the probes of its earlier pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pybench.analysis.evidence import LEAST_CONTENDED
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pybench.records import RunFolder, TrialRecord
     from pybench.running.observer import Measured
     from pybench.running.watch import Slot, Watch
+
+Measure = Callable[["Cell", int], "Measured"]
+"""Measures a cell once, for so many nanoseconds."""
 
 
 def run_controls(
@@ -82,13 +85,12 @@ def run_probes(
     folder: RunFolder,
     watch: Watch,
     cells: Iterable[Cell],
-    measure: Callable[[Cell, int], Measured],
-    measure_by_script: Callable[[Cell, int], Measured],
+    measure: Measure,
+    late_ways: Callable[[Cell], Sequence[Measure]],
 ) -> None:
     """Probe each lock of `cells`. Raises KeyboardInterrupt when a probe was stopped.
 
-    `measure_by_script` measures the second part. There locks release by the Lua script, also on a server that has a
-    command of its own for that, so that a run tests both.
+    `late_ways` are the ways to measure the second part of a probe, which share its time.
     """
     entries = list(folder.manifest.get("probes", ()))
     known = {probes.lock_of(entry) for entry in entries}
@@ -105,12 +107,15 @@ def run_probes(
             measured = measure(cell, probes.LONGER_NS)
             record = _record(cell, measured)
         late = None if _is_over(measured, record) else probes.late_cell(cell)
-        again = None if late is None else _measured_late(late, measure_by_script)
-        parts = [measured] if again is None else [measured, again]
-        if late is not None and again is not None:
-            late_record = _record(late, again)
-            if broken_when_late(late_record.row):
-                cell, record = late, late_record
+        parts = [measured]
+        if late is not None:
+            for again in _measured_late(late, late_ways(late)):
+                parts.append(again)
+                late_record = _record(late, again)
+                if broken_when_late(late_record.row):
+                    cell, record = late, late_record
+                if _is_over(again, late_record):
+                    break
         entry = probe_entry(cell, record.row, record.violations)
         if entry["promise_broken"] or not any(part.result.stopped or part.trouble for part in parts):
             entries.append(entry)
@@ -130,12 +135,14 @@ def _is_over(measured: Measured, record: TrialRecord) -> bool:
     return record.row["promise_broken"] or measured.result.stopped or measured.trouble is not None
 
 
-def _measured_late(late: Cell, measure: Callable[[Cell, int], Measured]) -> Measured | None:
-    """The second part of a probe; None for a lock whose timeouts do not allow so short a lease."""
-    try:
-        return measure(late, probes.LATE_NS)
-    except ValueError:
-        return None
+def _measured_late(late: Cell, ways: Sequence[Measure]) -> Iterator[Measured]:
+    """The second part of a probe in all `ways`; none for a lock whose timeouts do not allow so short a lease."""
+    for measure in ways:
+        try:
+            measured = measure(late, probes.LATE_NS // len(ways))
+        except ValueError:
+            return
+        yield measured
 
 
 def _record(cell: Cell, measured: Measured) -> TrialRecord:

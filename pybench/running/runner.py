@@ -27,7 +27,7 @@ from pybench.quota import throttled, throttled_since
 from pybench.records import trial_record
 from pybench.records.tables import judged_row
 from pybench.records.telemetry import Watched
-from pybench.running.controls import run_controls, run_plants, run_probes
+from pybench.running.controls import Measure, run_controls, run_plants, run_probes
 from pybench.running.observer import Baseline, Measured, NewTrial, Observer, RunTrial, run_trial
 from pybench.running.pace import overhead_of
 from pybench.running.preflight import use_locks
@@ -161,7 +161,7 @@ class Runner:
         run_controls(self.folder, self.watch, backends, self._control)
         self._run_baselines(cells)
         run_plants(self.folder, self.watch, cells, self.observer.planted)
-        run_probes(self.folder, self.watch, cells, self._probed, partial(self._probed, by_script=True))
+        run_probes(self.folder, self.watch, cells, self._probed, self._late_ways)
 
     def clear_leftovers(self) -> None:
         """Remove keys and tables of killed runs, and record the key prefix of this run.
@@ -190,6 +190,12 @@ class Runner:
         if by_script:
             servers = [server.by_script() for server in servers]
         return self.observer.observe(slot, servers, warmup_ns=0, duration_ns=duration_ns)
+
+    def _late_ways(self, cell: Cell) -> Sequence[Measure]:
+        """How `cell` is probed: also by the Lua script, where a server has a command of its own for the release."""
+        servers = self.observer.servers(cell)
+        has_command = any(server.by_script() != server for server in servers)
+        return [self._probed, partial(self._probed, by_script=True)] if has_command else [self._probed]
 
     def _run_baselines(self, cells: Iterable[Cell]) -> None:
         """Measure the baselines, once for each kind of idle call of `cells`."""

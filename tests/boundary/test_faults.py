@@ -226,7 +226,7 @@ def test_a_trial_carried_over_a_fork_refuses_to_run(make_spec):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"strategy": "mutexx"}, "known are none, naive, mutex"),
+        ({"strategy": "mutexx"}, "known are none, atomic, naive, mutex"),
         ({"args": {"nodes": 5}}, "takes no arguments"),
         ({"ttl_ms": 0}, "from 1 ms to 2\\^53"),
         ({"ttl_ms": 2}, "clock-skew margin"),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pybench.matrix.cells import Cell
 
 LEASE_MS = 600
+TRIES = 5
 
 
 @pytest.fixture
@@ -113,7 +114,9 @@ def test_a_lock_that_excludes_clients_of_other_processes_is_safe(make_trial, mak
 def test_as_many_arrivals_come_as_in_one_process(make_trial, make_spec, threads: int):
     loop = {"kind": "open", "arrivals": "constant", "rate_per_s": 400.0, "max_in_flight": 1_000}
     load: dict[str, object] = {"loop": loop, "threads": threads, "keys": 100, "duration_ns": 300 * MS}
-    part = make_trial(**load).run()
+    # A process that the machine stopped for half of the window shows little: there is another trial.
+    trials = (make_trial(**load).run() for _ in range(TRIES))
+    part = next(one for one in trials if one.totals["longest_stall_ns"] < 100 * MS)
     require_consistent(part)
     alone = _core.Trial(make_spec(**load)).run()
     # Each of up to four threads may have one more or less at each end of the window.

@@ -62,8 +62,9 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left(stage: Stage) -> Iterator[None]:
     """After the experiments only the servers that all of them share run, and no process of any experiment."""
+    before = set(psutil.Process().children(recursive=True))
     yield
-    left = [child for child in psutil.Process().children(recursive=True) if child.is_running()]
+    left = [child for child in psutil.Process().children(recursive=True) if child not in before and child.is_running()]
     names = [" ".join(child.cmdline()) for child in left if child.status() != psutil.STATUS_ZOMBIE]
     assert not [name for name in names if "pybench.lab" in name or "pgbouncer" in name]
     assert len([name for name in names if "valkey-server" in name and "keeper" not in name]) <= 7
