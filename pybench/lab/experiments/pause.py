@@ -110,8 +110,10 @@ def _case(stage: Stage, way: _Way) -> Case:
         label=way.label,
         strategy=way.lock.text,
         expected=Expected.RIGHT if way.is_checked else Expected.EITHER if way.looks else Expected.WRONG,
-        went_wrong=final != right,
-        sentence=f"the stopped process went on and wrote: the stock is {final}, and the {SECOND_SELLS} sold meanwhile "
+        went_wrong=final != right and second.held is not None,
+        sentence="the second client had no lock in time"
+        if second.held is None
+        else f"the stopped process went on and wrote: the stock is {final}, and the {SECOND_SELLS} sold meanwhile "
         "are lost"
         if wrote
         else f"the late write was {'refused by its fence' if way.is_checked else 'not sent'}: the stock is {final}",
