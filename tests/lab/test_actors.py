@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pybench.lab.acting import Line
 
 STARTER = """
-import time
+import sys, time
+sys.path.insert(0, sys.argv[1])
 from pybench.lab.actors import Actor
 from tests.lab.test_actors import waits
 actor = Actor(waits, {}, left_s=lambda: 60.0)
@@ -57,7 +58,7 @@ def test_an_interrupt_of_the_terminal_does_not_reach_a_role():
 
 def test_a_role_that_is_stopped_ends_with_the_process_that_started_it():
     starter = subprocess.Popen(
-        [sys.executable, "-c", STARTER], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, encoding="utf-8"
+        [sys.executable, "-c", STARTER, str(Path(__file__).parents[2])], stdout=subprocess.PIPE, encoding="utf-8"
     )
     with starter:
         assert starter.stdout is not None

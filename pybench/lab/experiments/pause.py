@@ -90,11 +90,12 @@ def _case(stage: Stage, way: _Way) -> Case:
     with server.conversation(seconds=stage.left_s) as resource:
         resource.ask("SET", key, str(STOCK), "EX", KEPT_S)
         write = {"url": stage.url(server), "key": key, "ttl": ttl, "checked": way.is_checked, "looks": way.looks}
-        holder = stage.actor(hold_and_write, {"client": asdict(spec), "name": name, "write": {**write, "seconds": 60}})
+        write["seconds"] = stage.left_s
+        holder = stage.actor(hold_and_write, {"client": asdict(spec), "name": name, "write": write})
         first_fence = holder.hear()["fence"]
         holder.signal(signal.SIGSTOP)
         stopped = time.monotonic()
-        with attempt(stage.client(way.lock), name, ttl="30s", wait=f"{stage.seconds('ttl') + SPARE_S}s") as second:
+        with attempt(stage.client(way.lock), name, ttl="30s", wait=f"{stage.seconds('ttl') + SPARE_S:.3f}s") as second:
             granted_ms = round((second.at - stopped) * 1e3, 3)
             fence = None if second.held is None else second.held.fence
             read = _number(resource.ask("GET", key))

@@ -156,7 +156,7 @@ RETRY = Experiment(
     steps=(
         "{concurrency} connections of a small program ask for one lock (SET NX) at once, as the locks of pybench draw "
         "their first pause at random. Each works for {work}; {stock} of them find a piece.",
-        "Who is refused asks again after {base}, or after the pause that its policy draws, at most {cap}.",
+        "A client that is refused asks again after {base}, or after the pause that its policy draws, at most {cap}.",
         "The server tells when it carried out each attempt (MONITOR), without the first ones of all buyers.",
         "A stall of the machine brings any clients together: of {rounds} rounds the one with the lowest peak is shown.",
     ),
