@@ -67,7 +67,8 @@ def attempt(
     try:
         lock = client.lock(name, ttl=ttl, wait=wait, shared=shared)
     except ValueError as error:
-        raise InputError(str(error), hint="give another --ttl") from None
+        message, _, hint = str(error).partition("\n  hint: ")
+        raise InputError(f"--ttl: {message}", hint=hint or "give another --ttl") from None
     try:
         held = lock.__enter__()
     except (NotAcquired, Unknown, Unreachable) as error:

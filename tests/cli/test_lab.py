@@ -59,7 +59,7 @@ def test_the_help_of_an_experiment(pybench_inside: Pybench, snapshot: SnapshotAs
         (("oversell", "--html", "/dev/null/page.html"), "--html: "),
         (("ttl-edge", "--work", "1s", "--ttl", "1s"), "--work is not longer than --ttl"),
         (("crash", "--ttl", "0"), "--ttl: "),
-        (("clock", "--ttl", "0"), "'0' is not a lease"),
+        (("clock", "--ttl", "0"), '--ttl: "0" is not a lease'),
         (("oversell", "--redis", "http://here"), "redis://"),
     ],
 )
