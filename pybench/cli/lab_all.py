@@ -12,7 +12,7 @@ from pybench.exits import Exit
 
 if TYPE_CHECKING:
     from pybench.lab.experiment import Experiment
-    from pybench.lab.findings import Findings
+    from pybench.lab.findings import Findings, NotRun
     from pybench.lab.stage import Stage
 
 
@@ -38,52 +38,53 @@ def run_all(
     require_files(html=html, log=log)
     asked = Asked(redis, postgres, servers, time_limit, html, log, as_json)
     found: list[Findings] = []
-    skipped: list[tuple[str, str]] = []
+    not_run: list[NotRun] = []
     codes: set[Exit] = set()
     with staged(asked, "run-all") as stage:
         for experiment in EXPERIMENTS.values():
-            line = _carried_out(experiment, stage, found, skipped, codes)
+            line = _carried_out(experiment, stage, found, not_run, codes)
             if not as_json:
                 data(line)
     code = exits.first({*codes, *(one.exit for one in found)})
-    if code is Exit.OK and skipped:
+    if code is Exit.OK and not_run:
         code = Exit.SERVER_UNREACHABLE
     if html is not None:
-        write_file(html, page(found, skipped))
+        write_file(html, page(found, not_run))
     if log is not None:
         write_file(log, telling.log_text(found))
     if as_json:
-        data_json(_json(found, skipped, code))
+        data_json(_json(found, not_run, code))
     say_meaning(code)
     return code
 
 
 def _carried_out(
-    experiment: Experiment, stage: Stage, found: list[Findings], skipped: list[tuple[str, str]], codes: set[Exit]
+    experiment: Experiment, stage: Stage, found: list[Findings], not_run: list[NotRun], codes: set[Exit]
 ) -> str:
-    """The line of an experiment, which goes into `found`, or with the reason into `skipped`; a failure into `codes`."""
+    """The line of an experiment, which goes into `found`, or with the reason into `not_run`; a failure into `codes`."""
     from pybench.errors import InputError, ServerError
     from pybench.lab import telling
     from pybench.lab.carrying_out import ToolMissing, carry_out
+    from pybench.lab.findings import NotRun
 
     try:
         findings = carry_out(experiment, stage)
     except (InputError, ServerError) as error:
         is_missing = isinstance(error, ToolMissing)
-        kind = "skipped" if is_missing else "failed"
         if not is_missing:
             codes.add(error.exit)
-        skipped.append((experiment.name, f"{kind}: {error.message}"))
-        return f"{experiment.name:<{telling.LONGEST_NAME}}  {kind}: {error.message}"
+        one = NotRun(experiment.name, "skipped" if is_missing else "failed", error.message)
+        not_run.append(one)
+        return f"{one.name:<{telling.LONGEST_NAME}}  {one.how}: {one.reason}"
     found.append(findings)
     return telling.line(findings)
 
 
-def _json(found: list[Findings], skipped: list[tuple[str, str]], code: Exit) -> dict[str, Any]:
+def _json(found: list[Findings], not_run: list[NotRun], code: Exit) -> dict[str, Any]:
     from pybench.lab import telling
 
     return {
         "exit_code": code.value,
         "experiments": [telling.to_json(one) for one in found],
-        "skipped": [{"experiment": name, "reason": reason} for name, reason in skipped],
+        "skipped": [{"experiment": one.name, "reason": f"{one.how}: {one.reason}"} for one in not_run],
     }

@@ -9,6 +9,7 @@ Promises: a role ends with the process that started it, whatever it is doing.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
@@ -20,6 +21,7 @@ from queue import SimpleQueue
 from typing import Any
 
 FAILED = 1
+PR_SET_PDEATHSIG = 1
 
 
 class Line:
@@ -53,9 +55,8 @@ def main() -> int:
     """Play the role that the command line names, with the order on stdin."""
     from pybench.errors import PybenchError
 
-    # Ctrl-C reaches every process of the terminal: the experiment ends its actors.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # Also while this process is stopped: then it does not read the end of its input.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     module, _, name = sys.argv[1].partition(":")
     role = getattr(importlib.import_module(module), name)
     line = Line()

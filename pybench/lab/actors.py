@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pybench.errors import ServerError
@@ -35,6 +36,8 @@ class Actor:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            # Ctrl-C of the terminal is for the experiment alone, also while this process still starts.
+            start_new_session=True,
         )
         self.tell(order)
 
@@ -83,7 +86,9 @@ class Actor:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
+                # What could not be sent to a role that had ended is sent once more by `close`.
+                with suppress(BrokenPipeError):
+                    stream.close()
 
     def _read(self) -> None:
         assert self._process.stdout is not None, "stdout is a pipe"

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pybench.errors import InputError
 from pybench.lab.clients import client_row
 from pybench.lab.findings import ClientRow
 from pybench.strategies import ServerKind
@@ -56,11 +57,18 @@ class Attempt:
 def attempt(
     client: LockClient, name: str, *, ttl: str = TTL, wait: str = ONCE, shared: bool = False
 ) -> Iterator[Attempt]:
-    """Try to take a lock, and hold it in the block. A release that fails, as that of a lost lock does, is no error."""
+    """Try to take a lock, and hold it in the block. A release that fails, as that of a lost lock does, is no error.
+
+    Raises InputError for a ttl that the lock does not take.
+    """
     from pybench.lock_client import LockError, NotAcquired, Unknown, Unreachable
 
     began = time.monotonic()
-    lock = client.lock(name, ttl=ttl, wait=wait, shared=shared)
+    try:
+        lock = client.lock(name, ttl=ttl, wait=wait, shared=shared)
+    except ValueError as error:
+        message, _, hint = str(error).partition("\n  hint: ")
+        raise InputError(f"--ttl: {message}", hint=hint or "give another --ttl") from None
     try:
         held = lock.__enter__()
     except (NotAcquired, Unknown, Unreachable) as error:

@@ -117,6 +117,16 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
+class NotRun:
+    """An experiment of several that has no findings."""
+
+    name: str
+    how: str
+    """`skipped`: a tool is missing. `failed`: a server did."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """All that an experiment saw."""
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from pybench import _core
-from pybench.exits import Exit, first
+from pybench.exits import Exit
 from pybench.lab import telling
-from pybench.lab.findings import Findings, Seen
+from pybench.lab.findings import Findings, NotRun, Seen
+from pybench.numbers import plural
 from pybench.report.html import asset, fill
 from pybench.report.page import policy
 
@@ -17,14 +18,14 @@ STYLES = ("assets/page.css", "assets/lab.css")
 TONES = {Seen.BROKEN: "unsafe", Seen.MISSED: "unsafe", Seen.SHOWN: "undecided", Seen.HELD: "safe"}
 
 
-def page(found: Sequence[Findings], skipped: Sequence[tuple[str, str]] = ()) -> str:
-    """The whole page. `skipped` are the names of experiments that did not run, with the reason."""
+def page(found: Sequence[Findings], not_run: Sequence[NotRun] = ()) -> str:
+    """The whole page, with the experiments that did not run."""
     return str(
         fill(
             "lab.html",
             experiments=[_experiment(one) for one in found],
-            skipped=skipped,
-            headline=_headline(found),
+            not_run=not_run,
+            headline=_headline(found, not_run),
             style=Markup("".join(asset(path) for path in STYLES)),
             policy=policy([]),
             version=_core.version,
@@ -32,14 +33,24 @@ def page(found: Sequence[Findings], skipped: Sequence[tuple[str, str]] = ()) -> 
     )
 
 
-def _headline(found: Sequence[Findings]) -> str:
-    if len(found) == 1:
+def _headline(found: Sequence[Findings], not_run: Sequence[NotRun]) -> str:
+    if len(found) == 1 and not not_run:
         return telling.verdict(found[0])
-    code = first({one.exit for one in found})
-    if code is Exit.OK:
-        return f"All {len(found)} experiments saw what was expected"
     wrong = [one.name for one in found if one.exit is not Exit.OK]
-    return f"Not as expected: {', '.join(wrong)}"
+    clauses = [
+        f"Not as expected: {', '.join(wrong)}" if wrong else "",
+        f"{plural(len(found), 'experiment')} saw what was expected" if found and not wrong else "",
+        *(f"{how}: {', '.join(names)}" for how, names in _by_how(not_run).items()),
+    ]
+    text = "; ".join(filter(None, clauses))
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _by_how(not_run: Sequence[NotRun]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for one in not_run:
+        names.setdefault(one.how, []).append(one.name)
+    return names
 
 
 def _experiment(findings: Findings) -> dict[str, object]:

@@ -76,6 +76,14 @@ class ClientSpec:
         )
 
 
+def _lost_server() -> tuple[type[Exception], ...]:
+    """What connections of experiments raise when their server is lost; loaded only when something was raised."""
+    from psycopg import OperationalError
+    from redis import RedisError
+
+    return OSError, OperationalError, RedisError
+
+
 class Stage:
     """A context manager. `set_for` begins an experiment; several may follow each other on the same servers."""
 
@@ -127,6 +135,9 @@ class Stage:
             # What the server itself said at its end is the better message.
             self.pool.check()
             raise
+        except _lost_server() as error:
+            self.pool.check()
+            raise ServerError(f"{name}: {error}", hint="does the server still run? its log may say why") from error
 
     # parameters
 
@@ -249,7 +260,7 @@ class Stage:
         for server in cast("list[Server]", servers):
             self._labels[f"{server.label} ({server.source})"] = None
             if not server.started_by_us and hasattr(server, "replicas"):
-                # Again at each use: the removal itself is idempotent, and runs after the clients are closed.
+                # At the first use, so that the removal runs after the clients are closed.
                 self._remove_at_end(server)
         return servers
 

@@ -59,6 +59,7 @@ def test_the_help_of_an_experiment(pybench_inside: Pybench, snapshot: SnapshotAs
         (("oversell", "--html", "/dev/null/page.html"), "--html: "),
         (("ttl-edge", "--work", "1s", "--ttl", "1s"), "--work is not longer than --ttl"),
         (("crash", "--ttl", "0"), "--ttl: "),
+        (("clock", "--ttl", "0"), '--ttl: "0" is not a lease'),
         (("oversell", "--redis", "http://here"), "redis://"),
     ],
 )
@@ -177,6 +178,30 @@ def test_a_server_that_dies_in_the_middle_is_a_clear_error(given_server: GivenSe
             running.kill()
     assert (running.returncode, out) == (41, b"")
     assert b"the server of the stock" in err
+    assert b"Traceback" not in err
+    assert PASSWORD.encode() not in err
+
+
+@pytest.mark.parametrize("command", [("retry", "--work", "5s", "--cap", "5s"), ("recipes",)])
+def test_a_server_that_programs_of_the_lab_lose_is_no_bug(
+    given_server: GivenServer, tmp_path: Path, command: tuple[str, ...]
+):
+    with connect(given_server.process.endpoint) as server:
+        running = subprocess.Popen(
+            [*COMMAND, "lab", *command, "--redis", given_server.url],
+            cwd=tmp_path,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            wait_until(lambda: server.keys("pybench:lab-*"), "a lock is held", seconds=60)
+            given_server.process.stop()
+            out, err = running.communicate(timeout=30)
+        finally:
+            running.kill()
+    assert (running.returncode, out) == (41, b"")
+    assert err.startswith(f"error: {command[0]}: ".encode())
     assert b"Traceback" not in err
     assert PASSWORD.encode() not in err
 

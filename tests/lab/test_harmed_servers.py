@@ -78,6 +78,12 @@ def test_an_experiment_sees_what_is_known_of_its_locks(experimented: Experimente
     assert all(case.clients for case in found.cases)
 
 
+@pytest.mark.parametrize("name", ["pause", "partition"])
+def test_a_ttl_whose_sum_with_the_spare_time_has_no_short_text_is_taken(experimented: Experimented, name: str):
+    # 0.387 + 5.0 is 5.3870000000000005 as a float.
+    assert experimented(name, "mutex", ttl="387ms").exit is Exit.OK
+
+
 def of_recipes(found: Findings) -> list[Seen]:
     return [case.seen for case in found.cases]
 

@@ -12,7 +12,7 @@ import pytest
 
 from pybench.exits import Exit
 from pybench.lab import telling
-from pybench.lab.findings import Case, ClientRow, Expected, Figure, Findings, LeftOut
+from pybench.lab.findings import Case, ClientRow, Expected, Figure, Findings, LeftOut, NotRun
 from pybench.lab.page import page
 from tests.report.browsing import needs_chromium
 
@@ -115,7 +115,7 @@ def test_one_line_names_the_locks_that_one_reason_keeps_out():
 def pages() -> dict[str, str]:
     cases = [case("none", WRONG, wrong=True), case("fenced(renew=off) checked", RIGHT, wrong=False)]
     several = [findings(*cases, name=name) for name in ("oversell", "crash")]
-    return {"one": page(several[:1]), "all": page(several, [("pooler", "it needs pgbouncer")])}
+    return {"one": page(several[:1]), "all": page(several, [NotRun("pooler", "skipped", "it needs pgbouncer")])}
 
 
 def test_a_page_escapes_what_it_shows_and_has_no_id_twice(pages: dict[str, str]):
@@ -126,6 +126,23 @@ def test_a_page_escapes_what_it_shows_and_has_no_id_twice(pages: dict[str, str])
         assert [one for one, count in ids.items() if count > 1] == []
     assert 'href="#crash"' in pages["all"]
     assert "pooler: skipped, it needs pgbouncer." in pages["all"]
+
+
+def test_the_headline_of_several_names_those_that_did_not_run():
+    good, bad = case("mutex", RIGHT, wrong=False), case("mutex", RIGHT, wrong=True)
+    missing, lost = NotRun("pooler", "skipped", "it needs pgbouncer"), NotRun("crash", "failed", "the server ended")
+    assert _headline(page([findings(good)], [missing, lost])) == (
+        "1 experiment saw what was expected; skipped: pooler; failed: crash"
+    )
+    assert _headline(page([findings(bad), findings(good, name="retry")], [lost])) == (
+        "Not as expected: oversell; failed: crash"
+    )
+    assert _headline(page([], [lost])) == "Failed: crash"
+
+
+def _headline(text: str) -> str:
+    (found,) = re.findall("<h1[^>]*>([^<]*)</h1>", text)
+    return str(found)
 
 
 @needs_chromium

@@ -54,8 +54,10 @@ def _case(stage: Stage, lock: ChosenLock, jumping: int, expected: Expected) -> C
         sentence = "the lease had ended there: the lock was granted again while its first holder still had it"
     elif first.held is None:
         sentence = f"the first client had no lock: {first.reason}"
-    else:
+    elif second.held is None:
         sentence = "the second client was refused: a majority of the servers kept the true time"
+    else:
+        sentence = "the second client followed the first, whose lease had ended by its own clock, too"
     return Case(
         label=label,
         strategy=lock.text,

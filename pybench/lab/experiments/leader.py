@@ -41,7 +41,7 @@ def candidate(line: Line, client: dict[str, Any], name: str, ttl: str, resource:
     ):
         log.log_in()
         line.say({"ready": True})
-        with attempt(locks, name, ttl=ttl, wait=f"{resource['seconds']}s") as mine:
+        with attempt(locks, name, ttl=ttl, wait=f"{resource['seconds']:.3f}s") as mine:
             held = mine.held
             if held is None:
                 return
@@ -111,7 +111,7 @@ def _case(stage: Stage, lock: ChosenLock, own: str, url: str) -> Case:
     key = f"{own}terms"
     servers = stage.redis(servers_of(lock))
     (resource,) = stage.redis()
-    order = {"url": url, "key": key, "checked": is_checked, "seconds": 60}
+    order = {"url": url, "key": key, "checked": is_checked, "seconds": stage.left_s}
     with ExitStack() as stack:
         cables = [
             [stack.enter_context(Cable(server.endpoint)) for server in servers]

@@ -46,7 +46,7 @@ def _case(stage: Stage, lock: ChosenLock, *, looks: bool) -> Case:
             known = threading.Thread(target=_await_loss, args=(first, known_at, stage.seconds("ttl") + SPARE_S))
             known.start()
             second_client = client_on(stage, lock, [server.endpoint for server in servers])
-            with attempt(second_client, name, wait=f"{stage.seconds('ttl') + SPARE_S}s") as second:
+            with attempt(second_client, name, wait=f"{stage.seconds('ttl') + SPARE_S:.3f}s") as second:
                 # By the clock of the first, which may hear of the end a little later.
                 works_on = second.held is not None and (first.holds or not looks)
                 if not looks:

@@ -6,7 +6,7 @@ import os
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from pybench.lab.experiment import Experiment, Parameter, Time
@@ -68,33 +68,46 @@ def _peak(at_us: Sequence[int]) -> int:
 
 @contextmanager
 def _watched(stage: Stage, name: str) -> Iterator[list[int]]:
-    """When the server carried out each attempt of the block, in microseconds; complete after the block."""
-    from redis import Redis
+    """When the server carried out each attempt of the block, in microseconds; complete after the block.
+
+    Raises RedisError, also where the server does not allow MONITOR.
+    """
+    from redis import Redis, RedisError
 
     (server,) = stage.redis()
     at_us: list[int] = []
+    failed: list[RedisError] = []
     begun, over = threading.Event(), f"{name}:over"
     redis = Redis.from_url(stage.url(server))
 
     def watch() -> None:
-        with redis.monitor() as monitor:  # type: ignore[no-untyped-call]
+        try:
+            with redis.monitor() as monitor:  # type: ignore[no-untyped-call]
+                begun.set()
+                for told in monitor.listen():
+                    words = told["command"].split(" ")
+                    if over in words:
+                        return
+                    if words[:2] == ["SET", name]:
+                        at_us.append(round(told["time"] * 1e6))
+        except RedisError as error:
+            failed.append(error)
             begun.set()
-            for told in monitor.listen():
-                words = told["command"].split(" ")
-                if over in words:
-                    return
-                if words[:2] == ["SET", name]:
-                    at_us.append(round(told["time"] * 1e6))
 
     watcher = threading.Thread(target=watch, name="pybench-monitor", daemon=True)
     watcher.start()
     begun.wait(stage.left_s)
     try:
-        yield at_us
+        if not failed:
+            yield at_us
     finally:
-        redis.get(over)
+        # It ends the watcher; where the server is gone, that has ended it already.
+        with suppress(RedisError):
+            redis.get(over)
         watcher.join(JOIN_S)
         redis.close()
+    if failed:
+        raise failed[0]
 
 
 def _case(stage: Stage, name: str, peak: int, bought: Sequence[Buyer], *, fixed: int) -> Case:
@@ -143,7 +156,7 @@ RETRY = Experiment(
     steps=(
         "{concurrency} connections of a small program ask for one lock (SET NX) at once, as the locks of pybench draw "
         "their first pause at random. Each works for {work}; {stock} of them find a piece.",
-        "Who is refused asks again after {base}, or after the pause that its policy draws, at most {cap}.",
+        "A client that is refused asks again after {base}, or after the pause that its policy draws, at most {cap}.",
         "The server tells when it carried out each attempt (MONITOR), without the first ones of all buyers.",
         "A stall of the machine brings any clients together: of {rounds} rounds the one with the lowest peak is shown.",
     ),

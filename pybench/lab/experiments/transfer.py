@@ -53,7 +53,7 @@ def _run(stage: Stage) -> Iterator[Case]:
 
 
 def _takes_both(lock: ChosenLock) -> bool:
-    """Whether one request of the lock takes both accounts. Such locks of Redis are measured by the core's clients."""
+    """Whether one acquire of the lock takes both accounts. Such locks of Redis are measured by the core's clients."""
     from pybench.strategies import ServerKind
 
     entry = lock.entry
@@ -61,7 +61,7 @@ def _takes_both(lock: ChosenLock) -> bool:
 
 
 def _transfers_at_once(stage: Stage, lock: ChosenLock, number: int) -> tuple[_Bank, int]:
-    """As `_transfers`, for as long as the window: each client takes both locks by one request."""
+    """As `_transfers`, for as long as the window: each client takes both locks by one acquire."""
     from pybench.lab.measuring import measure
     from pybench.matrix.guards import Guard
     from pybench.matrix.values import Distribution
@@ -177,7 +177,7 @@ TRANSFER = Experiment(
     steps=(
         "{concurrency} clients make {transfers} transfers each between {accounts} accounts with 1,000 on each.",
         "A transfer takes the locks of both accounts in sorted order, reads both, works for {work}, and writes both.",
-        "Both at once: a multi-lock takes both by one request, and its clients go on for {window}.",
+        "Both at once: one acquire of a multi-lock asks for both, and its clients go on for {window}.",
     ),
     learn="Work on two things needs both locks, in one order everywhere: then the sum stays and nobody is stuck.",
     run=_run,

@@ -23,7 +23,7 @@ class Lock:
         self._before_renewal = before_renewal
         self.looked = threading.Event()
         """Set when the thread has seen that the lock is held."""
-        self._renewing = threading.Thread(target=self._renew)
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
 
     def acquire(self) -> bool:
         """Take it, if it is free, and renew it from then on."""

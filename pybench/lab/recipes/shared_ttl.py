@@ -1,4 +1,4 @@
-"""One ttl for all readers: who comes renews the share of who has crashed, and the writer waits for ever."""
+"""One ttl for all readers: each new one renews the share of one that crashed, and the writer waits for ever."""
 
 from __future__ import annotations
 
