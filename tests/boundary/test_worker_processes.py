@@ -201,6 +201,21 @@ def test_the_key_of_a_killed_process_is_free_when_its_lease_ends(make_trial):
     assert 0 < totals["nominal_hold_ns"] <= 20_000 * MS
 
 
+def test_a_killed_process_that_handed_nothing_over_has_its_grants_and_all_counters(make_trial, make_spec, monkeypatch):
+    trial = make_trial(1, duration_ns=20_000 * MS, hold=fixed(1))
+    with under_way(trial) as running:
+        wait_until(lambda: trial.progress().grants > 10, "locks are granted")
+        monkeypatch.setattr(trial.worker(0), "_hand_over", lambda: None)
+        assert trial.worker(0).kill()
+        part = running.result()
+    require_consistent(part)
+    assert part.totals["grants"] > 10
+    assert part.totals["attempts"] == part.totals["commands"] == 0
+    alone = _core.Trial(make_spec(duration_ns=10 * MS)).run()
+    # No loop was there to stand still.
+    assert alone.totals.keys() - part.totals.keys() == {"longest_stall_ns"}
+
+
 def test_a_stopped_process_outlives_its_lease_which_is_no_fault_of_the_lock(make_trial):
     trial = make_trial(**held())
     with under_way(trial) as running:
