@@ -26,6 +26,7 @@ from pybench import _core
 from pybench.errors import PybenchError, RecordError
 from pybench.planning.trial_spec import recording_spec
 from pybench.records.parts import TrialPart
+from pybench.running.child import Child
 from pybench.running.processes import ProcessTrial
 from tests.core_trials import MS, fixed
 from tests.waiting import wait_until
@@ -303,6 +304,16 @@ def test_an_interrupt_ends_the_trial_early_and_keeps_its_figures(make_trial):
     assert trial.result.totals["grants"] > 10
     assert trial.result.totals["window_ns"] < 20_000 * MS
     assert not workers()
+
+
+def test_half_a_line_of_a_process_that_was_killed_is_not_heard(tmp_path: Path):
+    (tmp_path / "says_half.py").write_text("print('{}')\nprint('{\"part\": ', end='', flush=True)\n")
+    heard: list[str] = []
+    ended = threading.Event()
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with Child(sys.executable, "says_half", variables=variables, hear=heard.append, ended=ended.set):
+        assert ended.wait(20)
+    assert heard == ["{}\n"]
 
 
 ORPHANED = """
