@@ -41,6 +41,8 @@ def belief_and_effects(totals: Mapping[str, int | None], guard: Guard) -> str:
         return f"{plural(overlaps, 'overlap')}, but {saved or _HARMLESS[guard.kind]}"
     if harms and not overlaps:
         return "no two holders believed in the lock at once, but their writes collided"
+    if totals.get("acknowledged_writes") == 0 and not totals.get("unknown_writes"):
+        return "no guarded write was acknowledged, so the effects prove nothing"
     return ""
 
 

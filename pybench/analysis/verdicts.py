@@ -356,7 +356,10 @@ def _gap_in_effects(totals: Counts) -> str:
     if totals["final_value"] is None:
         return "the lock is judged by its writes, and their sum was not read"
     unknown = _count(totals, "unknown_writes")
-    return f"{plural(unknown, 'write')} had no reply, and could hide a lost update" if unknown else ""
+    if unknown:
+        return f"{plural(unknown, 'write')} had no reply, and could hide a lost update"
+    wrote_nothing = totals.get("acknowledged_writes") == 0 and not _count(totals, "stale_writes")
+    return "no write was acknowledged, so nothing is proved" if wrote_nothing else ""
 
 
 def _none_seen(violations: str, totals: Counts) -> str:

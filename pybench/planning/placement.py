@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pybench.planning.needs import parts_of, servers_of
+from pybench.planning.needs import all_parts_of
 from pybench.servers.local_processes import core_of
 
 if TYPE_CHECKING:
@@ -84,9 +84,10 @@ def place(cores: Iterable[int], threads: int, servers: int = 1) -> Placement:
 def placement_of(matrix: Matrix, cells: Iterable[Cell]) -> Placement:
     """The placement of a run of `cells` on this machine."""
     ran = list(cells)
-    places = {part.group.backend for cell in ran for part in parts_of(cell)}
+    parts = [all_parts_of(cell) for cell in ran]
+    places = {part.group.backend for used in parts for part in used}
     starts_one = any(not matrix.backends[place].is_given for place in places)
     if not starts_one or not hasattr(os, "sched_getaffinity"):
         return Placement()
-    threads, servers = max(cell.all_threads for cell in ran), max(servers_of(cell) for cell in ran)
+    threads, servers = max(cell.all_threads for cell in ran), max(sum(part.servers for part in used) for used in parts)
     return place(os.sched_getaffinity(0), threads, servers)

@@ -124,5 +124,7 @@ class Child:
     def _read(self, hear: Callable[[str], None], ended: Callable[[], None]) -> None:
         assert self._process.stdout is not None, "the process has a pipe"
         for line in self._process.stdout:
-            hear(line)
+            # A process that was killed in the middle of a line has not said it.
+            if line.endswith("\n"):
+                hear(line)
         ended()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pybench.errors import ServerError
 from pybench.matrix.durations import MS
+from pybench.matrix.guards import NO_GUARD
 from pybench.matrix.places import parts_of_place
 from pybench.matrix.values import Distribution
 from pybench.planning import control
@@ -58,8 +59,12 @@ def try_locks(matrix: Matrix) -> list[tuple[str, ServerError | None]]:
     from pybench.running.watch import Silent
     from pybench.servers import ServerPool
 
+    def is_on_given(cell: Cell) -> bool:
+        return all(matrix.backends[name].is_given for name in parts_of_place(cell.backend))
+
     def on_given(cells: Iterable[Cell]) -> list[Cell]:
-        return [cell for cell in cells if all(matrix.backends[name].is_given for name in parts_of_place(cell.backend))]
+        # No lock needs its guarded resource, which may be on a server that pybench starts.
+        return [replace(cell, guard=NO_GUARD, guard_kind=None) for cell in cells if is_on_given(cell)]
 
     with ServerPool() as pool, Interrupts() as interrupts:
         first = on_given(make_plan(matrix, Limits.of_this_machine()).cells)

@@ -98,7 +98,8 @@ def _of_killed(
     buried = [_core.bury(spec, (one, threads * processes), files[one], died_ns, window) for one in own]
     clients = _clients(buried)
     grants = clients["grants"]
-    drained = worker.drained or TrialPart({}, [])
+    # A machine that is too busy leaves no time to hand over. Other code needs all counters, also those that are 0.
+    drained = worker.drained or TrialPart(dict(_core.Trial(spec).drain().counters), [])
     counted = {
         "grants": int(grants.sum()),
         "nominal_hold_ns": sum(thread["nominal_hold_ns"] for thread in buried),

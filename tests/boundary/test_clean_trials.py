@@ -28,7 +28,9 @@ TRIALS = int(os.environ.get("PYBENCH_CLEAN_TRIALS", "11"))
 BUSY_LOOPS = 2
 
 OF_POSTGRES = [name for name, entry in CATALOGUE.items() if entry.server_kinds == (ServerKind.POSTGRES,)]
-OF_REDIS = [name for name in CATALOGUE if name not in OF_POSTGRES]
+OF_REDIS = [name for name, entry in CATALOGUE.items() if name not in OF_POSTGRES and not entry.needs_guard]
+ONE_STEP = [name for name, entry in CATALOGUE.items() if entry.needs_guard]
+"""Without a guard the plan refuses them."""
 
 REDIS_FAULTS = (
     "kill redis[0] at 100ms for 5ms",
@@ -48,6 +50,7 @@ axes:
   strategy: [{strategies}]
   faults: [none, {faults}]
 fixed: {{concurrency: 32, keys: 16, hold: 100ms, ttl: 200ms}}
+include: [{included}]
 """
 
 PROMISING = {name for name, entry in CATALOGUE.items() if entry.exclusion is not Exclusion.NOTHING}
@@ -69,11 +72,20 @@ def busy() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.timeout(7_200)
 @pytest.mark.parametrize(
-    ("locks", "faults"), [(OF_REDIS, REDIS_FAULTS), (OF_POSTGRES, POSTGRES_FAULTS)], ids=["redis", "postgres"]
+    ("locks", "guarded", "faults"),
+    [(OF_REDIS, ONE_STEP, REDIS_FAULTS), (OF_POSTGRES, [], POSTGRES_FAULTS)],
+    ids=["redis", "postgres"],
 )
-def test_no_honest_lock_is_blamed_on_a_busy_machine(tmp_path: Path, locks: list[str], faults: tuple[str, ...]):
+def test_no_honest_lock_is_blamed_on_a_busy_machine(
+    tmp_path: Path, locks: list[str], guarded: list[str], faults: tuple[str, ...]
+):
     folder, matrix = tmp_path / "run", tmp_path / "matrix.yaml"
-    text = MATRIX.format(trials=TRIALS, strategies=", ".join(locks), faults=", ".join(map(repr, faults)))
+    included = ", ".join(
+        f"{{strategy: {name}, guard: counter, faults: {plan!r}}}" for name in guarded for plan in ("none", *faults)
+    )
+    text = MATRIX.format(
+        trials=TRIALS, strategies=", ".join(locks), faults=", ".join(map(repr, faults)), included=included
+    )
     matrix.write_text(text, encoding="utf-8")
     with busy():
         done = subprocess.run(
@@ -87,7 +99,7 @@ def test_no_honest_lock_is_blamed_on_a_busy_machine(tmp_path: Path, locks: list[
     # Too little evidence in so short a trial is no fault of the lock, and a busy machine is no place to measure on.
     assert done.returncode in (Exit.OK, Exit.UNDECIDED, Exit.GENERATOR_LATE), done.stdout + done.stderr
     run = load(folder)
-    assert len(run.trials) == len(locks) * (1 + len(faults)) * TRIALS
+    assert len(run.trials) == (len(locks) + len(guarded)) * (1 + len(faults)) * TRIALS
     blamed = run.trials[run.trials["promise_broken"]]
     assert blamed.empty, blamed[["strategy", "faults", "trial", "verdict"]].to_string()
     assert not [probe for probe in run.manifest["probes"] if probe["promise_broken"]]

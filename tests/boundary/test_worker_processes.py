@@ -26,6 +26,7 @@ from pybench import _core
 from pybench.errors import PybenchError, RecordError
 from pybench.planning.trial_spec import recording_spec
 from pybench.records.parts import TrialPart
+from pybench.running.child import Child
 from pybench.running.processes import ProcessTrial
 from tests.core_trials import MS, fixed
 from tests.waiting import wait_until
@@ -204,6 +205,21 @@ def test_the_key_of_a_killed_process_is_free_when_its_lease_ends(make_trial):
     assert 0 < totals["nominal_hold_ns"] <= 20_000 * MS
 
 
+def test_a_killed_process_that_handed_nothing_over_has_its_grants_and_all_counters(make_trial, make_spec, monkeypatch):
+    trial = make_trial(1, duration_ns=20_000 * MS, hold=fixed(1))
+    with under_way(trial) as running:
+        wait_until(lambda: trial.progress().grants > 10, "locks are granted")
+        monkeypatch.setattr(trial.worker(0), "_hand_over", lambda: None)
+        assert trial.worker(0).kill()
+        part = running.result()
+    require_consistent(part)
+    assert part.totals["grants"] > 10
+    assert part.totals["attempts"] == part.totals["commands"] == 0
+    alone = _core.Trial(make_spec(duration_ns=10 * MS)).run()
+    # No loop was there to stand still.
+    assert alone.totals.keys() - part.totals.keys() == {"longest_stall_ns"}
+
+
 def test_a_stopped_process_outlives_its_lease_which_is_no_fault_of_the_lock(make_trial):
     trial = make_trial(**held())
     with under_way(trial) as running:
@@ -291,6 +307,16 @@ def test_an_interrupt_ends_the_trial_early_and_keeps_its_figures(make_trial):
     assert trial.result.totals["grants"] > 10
     assert trial.result.totals["window_ns"] < 20_000 * MS
     assert not workers()
+
+
+def test_half_a_line_of_a_process_that_was_killed_is_not_heard(tmp_path: Path):
+    (tmp_path / "says_half.py").write_text("print('{}')\nprint('{\"part\": ', end='', flush=True)\n")
+    heard: list[str] = []
+    ended = threading.Event()
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with Child(sys.executable, "says_half", variables=variables, hear=heard.append, ended=ended.set):
+        assert ended.wait(20)
+    assert heard == ["{}\n"]
 
 
 ORPHANED = """

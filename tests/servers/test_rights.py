@@ -14,6 +14,7 @@ from pybench.matrix import matrix_from_options
 from pybench.running import job
 from pybench.running.job import Job, Outcome
 from pybench.running.preflight import try_locks
+from pybench.servers import ServerPool
 from pybench.servers.redis import binaries, supervisor
 from pybench.servers.redis.supervisor import SupervisedServer
 from pybench.servers.rights import COMMANDS, redis_rights
@@ -134,3 +135,10 @@ def test_a_plan_tries_each_of_its_locks_on_given_servers_alone(given: Supervised
     matrix = matrix_from_options(strategy="mutex,fenced,pg-row", redis=url)
     assert try_locks(matrix) == [("mutex", None), ("fenced", None)]
     assert try_locks(matrix_from_options(strategy="mutex")) == []
+
+
+def test_a_plan_starts_no_server_for_a_guarded_resource(given: SupervisedServer, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(ServerPool, "postgres")
+    url = f"redis://127.0.0.1:{given.endpoint.port}/0"
+    matrix = matrix_from_options(strategy="mutex,atomic", guard="counter", guard_on="postgres", redis=url)
+    assert try_locks(matrix) == [("mutex", None)]

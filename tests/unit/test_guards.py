@@ -252,6 +252,12 @@ def test_where_both_say_the_same_nothing_is_added():
     assert judged(COUNTER, of="none", double_grants=2, lost_updates=1).reason == "2 double grants, 1 lost update"
 
 
+def test_the_reason_says_where_no_guarded_work_wrote():
+    silent = judged(COUNTER, acknowledged_writes=0, final_value=0)
+    assert silent.verdict is Verdict.SAFE, "beliefs decide"
+    assert silent.reason.endswith("; no guarded write was acknowledged, so the effects prove nothing")
+
+
 @pytest.mark.parametrize("late", ["outlived", "sessions_lost", "unknown_writes", "unknown"])
 def test_late_writers_are_outside_of_the_promise(late):
     judgement = judged(COUNTER, lost_updates=3, **{late: 1})

@@ -69,6 +69,15 @@ def test_a_lock_that_is_on_two_backends_is_placed_where_one_of_them_is_started(m
     assert placement_of(matrix, make_plan(matrix).cells) == placed
 
 
+@pytest.mark.parametrize("given", [{}, {"redis": {"url": "redis://cache"}, "postgres": {"kind": "postgres"}}])
+def test_the_server_of_a_guarded_resource_takes_part(monkeypatch, given):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    named = {"backends": given} if given else {}
+    fixed = {"guard": "counter", "guard_on": "postgres"}
+    matrix = matrix_from_mapping({"name": "guarded", "axes": {"strategy": ["mutex"]}, "fixed": fixed, **named})
+    assert placement_of(matrix, make_plan(matrix).cells) == Placement(drivers=(1,)), "two servers and one core"
+
+
 def beside(*given: tuple[int, ...], cores: range, threads: int = 1) -> Placement:
     found = tuple(LocalServer("redis://127.0.0.1", 7, cores, one_process=True) for cores in given)
     return Placement().beside(found, cores, threads)

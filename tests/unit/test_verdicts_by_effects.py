@@ -47,6 +47,14 @@ def test_what_was_written_and_is_there_is_safe_with_its_bound():
     assert judgement.reason == "0 lost updates in 300 contended grants: true rate at most 1 % (95 % confidence)"
 
 
+def test_where_nothing_was_written_nothing_is_proved():
+    judgement = judged(acknowledged_writes=0, final_value=0)
+    assert (judgement.verdict, judgement.promise_broken) == (Verdict.UNDECIDED, False)
+    assert judgement.reason == "no write was acknowledged, so nothing is proved"
+    refused = judged(Judge.GUARD, acknowledged_writes=0, final_value=0, stale_writes=300)
+    assert refused.verdict is Verdict.SAFE, "each stale write tested the guard"
+
+
 def test_without_a_conflict_there_is_no_bound():
     judgement = judged(contended_grants=0)
     assert (judgement.verdict, judgement.bound_per_million) == (Verdict.SAFE, None)
