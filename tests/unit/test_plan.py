@@ -353,6 +353,7 @@ def test_what_speaks_of_no_cell_is_noted():
         ("limit", 3, 450),
         ("faults", 10, 90),
         ("guard", 5, 90),
+        ("processes", 6, 90),
     ],
 )
 def test_every_example_can_be_planned_whole_and_is_over_within_the_time_it_says(name, cells, at_most_s):
@@ -379,5 +380,6 @@ def test_every_example_is_planned_by_a_test():
         "limit",
         "faults",
         "guard",
+        "processes",
     }
     assert {path.stem for path in Path("examples").glob("*.yaml")} == known
