@@ -355,8 +355,7 @@ def _gap_in_effects(totals: Counts) -> str:
     """Why writes without a visible fault do not prove SAFE; empty where they do."""
     if totals["final_value"] is None:
         return "the lock is judged by its writes, and their sum was not read"
-    unknown = _count(totals, "unknown_writes")
-    if unknown:
+    if unknown := _count(totals, "unknown_writes"):
         return f"{plural(unknown, 'write')} had no reply, and could hide a lost update"
     wrote_nothing = totals.get("acknowledged_writes") == 0 and not _count(totals, "stale_writes")
     return "no write was acknowledged, so nothing is proved" if wrote_nothing else ""
