@@ -13,8 +13,7 @@ from pybench.analysis.comparison.claims import axis_value
 from pybench.errors import InputError
 from pybench.gate.other_python import Environment
 from pybench.matrix.cells import LOAD_COLUMNS
-from pybench.matrix.places import parts_of_place
-from pybench.planning.plan import make_plan
+from pybench.planning.plan import backends_of, make_plan
 
 if TYPE_CHECKING:
     from pybench.matrix import Matrix
@@ -65,7 +64,7 @@ class Sides:
         if self.environment is not None:
             return False
         cells = [make_plan(matrix).cells for matrix in (self.base, self.head)]
-        used = {part for cell in cells[0] for part in parts_of_place(cell.backend)}
+        used = {part for cell in cells[0] for part in backends_of(cell)}
         return (
             bool(cells[0])
             and cells[0] == cells[1]

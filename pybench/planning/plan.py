@@ -105,7 +105,8 @@ class Plan:
     def notes(self) -> list[str]:
         """Remarks on the matrix, a sentence each: a quota of the CPU, and entries that match no cell."""
         rows = [cell.columns() for cell in self.cells]
-        used = {name for cell in [*self.cells, *(refused.cell for refused in self.refused)] for name in _backends(cell)}
+        every = [*self.cells, *(refused.cell for refused in self.refused)]
+        used = {name for cell in every for name in backends_of(cell)}
         return [
             *filter(None, [quota_sentence(cpu_quota(), cores_allowed())]),
             *(f"no cell uses the backend {name}" for name in self.matrix.backends if name not in used),
@@ -233,7 +234,8 @@ def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False, overhea
     return controls + len(calls) * 2 * baseline + probed
 
 
-def _backends(cell: Cell) -> list[str]:
+def backends_of(cell: Cell) -> list[str]:
+    """The names of the backends of `cell`: those of its lock, and that of its guarded resource."""
     return [*parts_of_place(cell.backend), *([cell.guard_on] if cell.guard else [])]
 
 
