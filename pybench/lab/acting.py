@@ -9,19 +9,18 @@ Promises: a role ends with the process that started it, whatever it is doing.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import json
 import os
-import signal
 import sys
 import threading
 from collections.abc import Mapping
 from queue import SimpleQueue
 from typing import Any
 
+from pybench.running.trial_worker import end_with_parent
+
 FAILED = 1
-PR_SET_PDEATHSIG = 1
 
 
 class Line:
@@ -53,10 +52,10 @@ class Line:
 
 def main() -> int:
     """Play the role that the command line names, with the order on stdin."""
+    end_with_parent(os.getppid())
+    # After the line above, because loading takes a while.
     from pybench.errors import PybenchError
 
-    # Also while this process is stopped: then it does not read the end of its input.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     module, _, name = sys.argv[1].partition(":")
     role = getattr(importlib.import_module(module), name)
     line = Line()

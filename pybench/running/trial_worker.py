@@ -18,7 +18,8 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def _end_with_parent(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
+    """Let the kernel kill this process as soon as `parent`, the process that started it, has ended."""
     # At once, and also while this process is stopped: then it would not see the end of its input.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # It died before the call above, which then had nobody to watch.
@@ -27,7 +28,7 @@ def _end_with_parent(parent: int) -> None:
 
 def main() -> None:
     """Run the one trial."""
-    _end_with_parent(os.getppid())
+    end_with_parent(os.getppid())
     # After the line above, because loading takes a while.
     from pybench.running.worker_trial import WorkerTrial
 
