@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,9 +19,7 @@ from pybench import _core
 from pybench.analysis import error_replies
 from pybench.analysis.disturbances import DISTURBANCES, Trouble, disturbances, first_of
 from pybench.errors import RecordError, ServerError
-from pybench.matrix.faults import NO_FAULTS
-from pybench.matrix.guards import NO_GUARD
-from pybench.matrix.stages import NO_STAGES
+from pybench.planning import control
 from pybench.planning.fault_rules import servers_that_end
 from pybench.planning.needs import (
     CallConditions,
@@ -186,9 +184,7 @@ class Observer:
 
     def planted(self, cell: Cell) -> list[tuple[str, bool]]:
         """Each kind of planted fault, and whether the checker of a trial of `cell` finds it. Sends nothing."""
-        steady = replace(
-            cell, stages=NO_STAGES, faults=NO_FAULTS, guard=NO_GUARD
-        )  # Stages would have to fill the window of 1 ns.
+        steady = control.undisturbed(cell)  # Stages, for one, would have to fill the window of 1 ns.
         return self._trial(Slot(0, steady, 0, 0.0), self._sides(cell), warmup_ns=0, duration_ns=1).planted()
 
     def observe(

@@ -98,10 +98,6 @@ class ProcessTrial:
                 raise
         return self.result
 
-    def planted(self) -> list[tuple[str, bool]]:
-        """As `_core.Trial.planted`: the checker is the same."""
-        return _core.Trial(self._whole).planted()
-
     def stop(self) -> None:
         """End the trial early, from any thread."""
         self._stopped = True
