@@ -8,11 +8,17 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from redis.asyncio import ConnectionPool
+
+if TYPE_CHECKING:
+    from redis.asyncio.connection import AbstractConnection
 
 SEED: Final = 1
-_LEASE_MS: Final = b"60000"
+_LEASE_MS: Final = "60000"
 
 
 def fixed(base: float, _cap: float, _attempt: int, _last: float, _chance: random.Random) -> float:
@@ -58,12 +64,8 @@ class Buyer:
 class Plan:
     """What all clients do."""
 
-    unix: str | None
-    host: str | None
-    port: int
-    login: tuple[bytes, ...]
-    """The words of a log-in; empty where the server asks for none."""
-    name: bytes
+    url: str = field(repr=False)
+    name: str
     pause: Pause
     base_s: float
     cap_s: float
@@ -71,62 +73,33 @@ class Plan:
 
 
 async def buy(plan: Plan, buyers: int) -> list[Buyer]:
-    """All buyers ask at once; each asks again until it has the lock, works, and releases it. Raises OSError."""
+    """All buyers ask at once; each asks again until it has the lock, works, and releases it. Raises RedisError."""
     chance = random.Random(SEED)
-    links = [await _Link.open(plan) for _ in range(buyers)]
-    try:
+    pool = ConnectionPool.from_url(plan.url)
+    async with AsyncExitStack() as opened:
+        connections = [pool.make_connection() for _ in range(buyers)]
+        for connection in connections:
+            opened.push_async_callback(connection.disconnect, nowait=True)
+            await connection.connect()
         return await asyncio.gather(
-            *(_buy(plan, link, str(number).encode(), chance) for number, link in enumerate(links))
+            *(_buy(plan, connection, str(number), chance) for number, connection in enumerate(connections))
         )
-    finally:
-        for link in links:
-            link.close()
 
 
-async def _buy(plan: Plan, link: _Link, token: bytes, chance: random.Random) -> Buyer:
+async def _buy(plan: Plan, connection: AbstractConnection, token: str, chance: random.Random) -> Buyer:
     loop = asyncio.get_running_loop()
     buyer, last = Buyer(asked=loop.time()), 0.0
     while True:
-        reply = await link.ask(b"SET", plan.name, token, b"NX", b"PX", _LEASE_MS)
+        # Not through `Redis`: a client costs several times as much, and the buyers shall ask at once.
+        await connection.send_command("SET", plan.name, token, "NX", "PX", _LEASE_MS)
         buyer.attempts += 1
-        if reply.startswith(b"+OK"):
+        if await connection.read_response() is not None:
             break
         last = plan.pause(plan.base_s, plan.cap_s, buyer.attempts - 1, last, chance)
         await asyncio.sleep(last)
     buyer.granted = loop.time()
     await asyncio.sleep(plan.work_s)
     # Nobody's lease ends here, so the owner is not compared.
-    await link.ask(b"DEL", plan.name)
+    await connection.send_command("DEL", plan.name)
+    await connection.read_response()
     return buyer
-
-
-@dataclass(slots=True)
-class _Link:
-    """A connection to the server that sends one command at a time, and costs little to send it."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter = field(repr=False)
-
-    @classmethod
-    async def open(cls, plan: Plan) -> _Link:
-        opened = (
-            await asyncio.open_unix_connection(plan.unix)
-            if plan.unix is not None
-            else await asyncio.open_connection(plan.host, plan.port)
-        )
-        link = cls(*opened)
-        if plan.login:
-            await link.ask(*plan.login)
-        return link
-
-    async def ask(self, *words: bytes) -> bytes:
-        """The first line of the reply."""
-        lengths = b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
-        self.writer.write(b"*%d\r\n%b" % (len(words), lengths))
-        reply = await self.reader.readline()
-        if not reply:
-            raise ConnectionResetError("the server closed the connection")
-        return reply
-
-    def close(self) -> None:
-        self.writer.close()

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+from pydantic import SecretStr
 from redis import Redis
 
-from pybench.errors import InputError
+from pybench.errors import InputError, ServerError
 from pybench.exits import Exit
 from pybench.lab.carrying_out import ToolMissing, carry_out
 from pybench.lab.catalogue import EXPERIMENTS
-from pybench.lab.experiments import failover, partition
+from pybench.lab.experiments import failover, partition, retry
 from pybench.lab.findings import Expected, Findings, Seen
 from pybench.lab.locks import ChosenLock
 from pybench.lab.recipes import delete_without_owner
@@ -103,6 +104,23 @@ def test_full_jitter_spreads_what_fixed_pauses_bring_back_together(experimented:
     assert fixed["peak"] > full["peak"]
     assert fixed["retries"] == fixed["attempts"] - 20
     assert (full["successful"], 0 < full["fairness"] <= 1) == (10, True)
+
+
+def test_buyers_use_the_database_of_the_given_server_and_an_error_is_no_refusal(stage: Stage):
+    [shared] = stage.redis()
+    given = Given(redis=[SecretStr(f"{stage.url(shared)}?db=3")])
+    small = {"concurrency": "4", "rounds": "1", "work": "1ms"}
+    buyers = 4 * len(retry.POLICIES)
+    with Redis.from_url(stage.url(shared)) as redis, Stage(given) as opened:
+        redis.config_resetstat()
+        carry_out(EXPERIMENTS["retry"], opened, small)
+        assert redis.info("commandstats")["cmdstat_select"]["calls"] >= buyers
+        redis.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(ServerError, match="maxmemory"):
+                carry_out(EXPERIMENTS["retry"], opened, small)
+        finally:
+            redis.config_set("maxmemory", 0)
 
 
 @pytest.mark.slow

@@ -42,21 +42,17 @@ def _measured(stage: Stage, name: str, number: int) -> tuple[int, list[Buyer]]:
     from pybench.lab import buyers_that_retry
 
     (server,) = stage.redis()
-    where = server.endpoint
-    secret = None if where.password is None else where.password.get_secret_value().encode()
     plan = buyers_that_retry.Plan(
-        unix=where.unix,
-        host=server.facts.peer or where.host,
-        port=where.port,
-        login=() if secret is None else (b"AUTH", (where.username or "default").encode(), secret),
-        name=f"{stage.prefix}lock:{name}:{number}".encode(),
+        url=stage.url(server),
+        name=f"{stage.prefix}lock:{name}:{number}",
         pause=buyers_that_retry.POLICIES[name],
         base_s=stage.seconds("base"),
         cap_s=stage.seconds("cap"),
         work_s=stage.seconds("work"),
     )
     buyers = stage.count("concurrency")
-    with _watched(stage, plan.name.decode()) as at_us:
+    stage.allow_time()
+    with _watched(stage, plan.name) as at_us:
         bought = stage.run_async(buyers_that_retry.buy(plan, buyers))
     return _peak(sorted(at_us)[buyers:]), bought
 

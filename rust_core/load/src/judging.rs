@@ -93,7 +93,7 @@ pub fn judge_together(
 /// Ends the recording of the thread number `thread`, over all processes of the trial, whose process was killed at `died`.
 ///
 /// # Errors
-/// When the file cannot be read or written.
+/// When the file cannot be read or written, or has no room left: later events of the process are missing then.
 pub fn bury(
     spec: &TrialSpec,
     (thread, of): (u32, u32),
@@ -128,6 +128,10 @@ pub fn bury(
             last = last.max(record.at);
             counting.take(record);
         })?;
+        if filled == file.metadata()?.len() {
+            let what = "no room was left to record what a killed process did";
+            return Err(io::Error::new(io::ErrorKind::StorageFull, what));
+        }
         append_deaths(&file, filled, last, clients)
     };
     append().map_err(TrialError::Recording)?;

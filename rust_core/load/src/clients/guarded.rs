@@ -65,6 +65,8 @@ struct Guarded {
     fence: Option<Fence>,
     /// Below this fence its write must be refused: taken before the write was sent.
     floor: u64,
+    /// Another work concerned the key when this one began, and the grant counts.
+    is_contended: bool,
 }
 
 impl Guards {
@@ -109,6 +111,7 @@ impl<L: LockMachine> Clients<L> {
                 work: GuardedWork::new(rules),
                 fence: None,
                 floor: 0,
+                is_contended: false,
             };
             self.guards = Guards {
                 works: (0..self.list.len()).map(guarded).collect(),
@@ -125,13 +128,11 @@ impl<L: LockMachine> Clients<L> {
             Some(&[first, second, ..]) => [first, second],
             _ => [client.key; 2],
         };
+        let guarded = &mut self.guards.works[index as usize];
         if let Some(others) = self.guards.at_work.get_mut(client.key.0 as usize) {
-            if *others > 0 && client.counted != Counted::No {
-                to.recorder.conflicted();
-            }
+            guarded.is_contended = *others > 0 && client.counted != Counted::No;
             *others += 1;
         }
-        let guarded = &mut self.guards.works[index as usize];
         let work = Work {
             keys,
             writes: client.mode == Mode::Exclusive,
@@ -279,6 +280,10 @@ impl<L: LockMachine> Clients<L> {
                 recorder.stale_write_was_accepted();
             }
             self.guards.accept(write.key, index);
+        }
+        // Works that find nothing left change nothing, so they put nothing to the test.
+        if guarded.is_contended && end != Some(WorkEnd::SoldOut) {
+            recorder.conflicted();
         }
         match end {
             Some(WorkEnd::Done) | None => {}

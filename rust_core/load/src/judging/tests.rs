@@ -1,4 +1,4 @@
-use history::{Promises, TrialName};
+use history::{Promises, RECORD_SIZE, TrialName};
 use locks::{Key, Mode, Strategy};
 
 use super::*;
@@ -9,6 +9,8 @@ use crate::spec::Process;
 
 const WINDOW: (Nanos, Nanos) = (Nanos(1_000 * MS), Nanos(2_000 * MS));
 const ENDED: Nanos = Nanos(3_000 * MS);
+/// The bytes before the first record.
+const PREAMBLE: u64 = 4_096;
 
 fn ms(ms: u64) -> Nanos {
     Nanos::from_millis(ms)
@@ -220,4 +222,16 @@ fn a_file_of_another_kind_is_an_error() {
     std::fs::write(&recorded.files[0], "no recording").expect("it can be written");
     assert!(judge_together(&two_processes(), &recorded.files, WINDOW, ENDED).is_err());
     assert!(bury(&two_processes(), (0, 2), &recorded.files[0], ms(1), WINDOW).is_err());
+}
+
+#[test]
+fn a_killed_process_that_had_no_room_left_to_record_is_an_error() {
+    for (records, is_known) in [(3, true), (2, false)] {
+        let recorded = Recorded::of("full", &[&[(1_010, waits(A)), (1_015, granted(A, 9_000))]]);
+        let file = OpenOptions::new().write(true).open(&recorded.files[0]);
+        let length = PREAMBLE + records * RECORD_SIZE as u64;
+        file.and_then(|file| file.set_len(length)).expect("the file can be cut");
+        let buried = bury(&two_processes(), (0, 2), &recorded.files[0], ms(1_350), WINDOW);
+        assert_eq!(buried.is_ok(), is_known, "room for {records} records");
+    }
 }

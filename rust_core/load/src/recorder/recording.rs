@@ -4,7 +4,8 @@
 //! work begins, a release before the write that sends it. Only a failure of the machine itself loses it.
 //!
 //! Promises: a disk without space, or another failure of the file, ends the recording with an error, and never the
-//! process: space is allocated before it is mapped.
+//! process: space is allocated before it is mapped. A file without an empty record behind its last one ran out of room,
+//! also when the process was killed before it could say so.
 //! Does not promise anything when another process truncates the file.
 
 use std::fs::{File, OpenOptions};
@@ -146,9 +147,6 @@ impl ThreadRecorder {
     }
 
     fn append(&mut self, record: Record) {
-        if self.filled == STEP {
-            self.grow();
-        }
         let Some(mapped) = &mut self.mapped else { return };
         let room = &mut mapped[self.filled..self.filled + RECORD_SIZE];
         let bytes = record.encode();
@@ -158,13 +156,14 @@ impl ThreadRecorder {
         room[0] = bytes[0];
         compiler_fence(Ordering::SeqCst);
         self.filled += RECORD_SIZE;
+        // At once, not with the next event: only a file that could not grow stays full.
+        if self.filled == STEP {
+            self.grow();
+        }
     }
 
     #[cold]
     fn grow(&mut self) {
-        if self.mapped.is_none() {
-            return;
-        }
         match map(&self.file, self.begins + STEP as u64) {
             Ok(mapped) => {
                 self.mapped = Some(mapped);
@@ -178,13 +177,13 @@ impl ThreadRecorder {
         }
     }
 
-    /// Cuts off what was not filled.
+    /// Cuts off what was not filled, but for one empty record.
     fn finish(self) -> io::Result<()> {
         if let Some(error) = self.error {
             return Err(error);
         }
         drop(self.mapped);
-        self.file.set_len(self.begins + self.filled as u64)
+        self.file.set_len(self.begins + (self.filled + RECORD_SIZE) as u64)
     }
 }
 

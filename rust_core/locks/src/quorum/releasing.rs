@@ -50,7 +50,13 @@ impl<S: Resource> Quorum<S> {
         if why == Why::NoQuorum {
             self.count_no_quorum();
         }
-        let Some(left) = self.servers.left() else {
+        // Who gives up wants to know what is left. Another attempt needs no reply of a server that was silent, and whose
+        // release is sent: it would be silent again.
+        let left = match why {
+            Why::Cancel | Why::Release => self.servers.left(),
+            Why::NoQuorum | Why::TooLate => self.servers.left_for_the_next(),
+        };
+        let Some(left) = left else {
             return Next::Stay; // A server that may hold something of this client still owes a reply.
         };
         let next = match why {

@@ -97,6 +97,13 @@ impl<A> ServerState<A> {
         matches!(self.take, TakeState::Granted) || matches!(self.release, ReleaseState::Deleted)
     }
 
+    /// Whether the release follows, on the same connection, a command without reply: the server carries out both before
+    /// whatever comes later.
+    const fn releases_first(&self) -> bool {
+        matches!(self.take, TakeState::Waiting(_) | TakeState::Silent(_))
+            && !matches!(self.release, ReleaseState::Unsent)
+    }
+
     /// Whether the server may still hold something of this client.
     const fn may_hold(&self) -> bool {
         let may_have_taken = match self.take {
@@ -248,9 +255,18 @@ impl<A: Copy> ServerStates<A> {
     /// The number of servers that may still hold something of this client. `None` while a server that granted still
     /// owes the reply to its release, or while those servers could be a quorum and one of them still owes a reply.
     pub(crate) fn left(&self) -> Option<u16> {
-        let owes = |server: &ServerState<A>| server.may_hold() && server.is_releasing();
+        self.left_of(ServerState::may_hold)
+    }
+
+    /// As `left`, but of the servers that may still hold something when they get the next attempt.
+    pub(crate) fn left_for_the_next(&self) -> Option<u16> {
+        self.left_of(|server| server.may_hold() && !server.releases_first())
+    }
+
+    fn left_of(&self, may_hold: impl Fn(&ServerState<A>) -> bool) -> Option<u16> {
         let granted = |server: &ServerState<A>| matches!(server.take, TakeState::Granted | TakeState::Unclear(_));
-        let left = self.count_of(ServerState::may_hold);
+        let left = self.count_of(&may_hold);
+        let owes = |server: &ServerState<A>| may_hold(server) && server.is_releasing();
         let waits = self.count_of(|server| owes(server) && (granted(server) || left >= self.quorum()));
         (waits == 0).then_some(left)
     }

@@ -150,11 +150,14 @@ fn an_atomic_step_needs_no_lock_and_knows_who_worked_beside_it() {
         .begins_to_hold(A, 5)
         .begins_to_hold(B, 5);
     assert_eq!((rig.doing(A), rig.doing(B)), (Doing::Holding, Doing::Holding));
-    assert_eq!(counters(&rig).conflicted_grants, 1);
     rig = rig.at_ms(5);
     assert_eq!(rig.driver.transport.sent.len(), 2);
-    rig = rig.answered(DONE).answered(Reply::Nil);
-    assert_eq!((writes(&rig), counters(&rig).sold_out), ((1, 0, -1), 1));
+    rig = rig.answered(DONE).answered(DONE);
+    assert_eq!((writes(&rig), counters(&rig).conflicted_grants), ((2, 0, -2), 1));
+    // Where nothing is left, works beside one another change nothing, and prove nothing.
+    rig = rig.begins_to_hold(A, 5).begins_to_hold(B, 5).at_ms(10);
+    rig = rig.answered(Reply::Nil).answered(Reply::Nil);
+    assert_eq!((counters(&rig).sold_out, counters(&rig).conflicted_grants), (2, 1));
     assert_eq!((rig.doing(A), rig.doing(B)), (Doing::Idle, Doing::Idle));
 }
 

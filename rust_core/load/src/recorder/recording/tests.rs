@@ -31,6 +31,7 @@ fn what_was_appended_is_in_the_file_at_once_and_over_several_steps() {
     let path = folder.join("one");
     let mut recorder = ThreadRecorder::create(&path, &[7; 4096]).expect("the file can be written");
     let count = (2 * STEP / RECORD_SIZE + 5) as u64;
+    let length = || std::fs::metadata(&path).expect("it is there").len();
     for at in 0..count {
         recorder.append(waiting(at));
         if at % 20_000 == 0 {
@@ -40,11 +41,14 @@ fn what_was_appended_is_in_the_file_at_once_and_over_several_steps() {
                 "before anything else happens"
             );
         }
+        assert!(
+            length() > 4096 + (at + 1) * RECORD_SIZE as u64,
+            "a full file ran out of room"
+        );
     }
     recorder.finish().expect("the file can be cut");
     assert_eq!(records(&path, 4096), (0..count).map(waiting).collect::<Vec<_>>());
-    let length = std::fs::metadata(&path).expect("it is there").len();
-    assert_eq!(length, 4096 + count * RECORD_SIZE as u64);
+    assert_eq!(length(), 4096 + (count + 1) * RECORD_SIZE as u64);
     std::fs::remove_dir_all(folder).expect("it is ours");
 }
 
