@@ -77,10 +77,12 @@ async def buy(plan: Plan, buyers: int) -> list[Buyer]:
     chance = random.Random(SEED)
     pool = ConnectionPool.from_url(plan.url)
     async with AsyncExitStack() as opened:
-        connections = [pool.make_connection() for _ in range(buyers)]
+        connections = [pool.connection_class(**pool.connection_kwargs) for _ in range(buyers)]
         for connection in connections:
             opened.push_async_callback(connection.disconnect, nowait=True)
-            await connection.connect()
+            # The first command connects, logs in and selects the database.
+            await connection.send_command("PING")
+            await connection.read_response()
         return await asyncio.gather(
             *(_buy(plan, connection, str(number), chance) for number, connection in enumerate(connections))
         )

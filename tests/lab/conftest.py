@@ -19,7 +19,7 @@ SMALL: dict[str, dict[str, str]] = {
     "fencing": {"reply-timeout": "50ms"},
     "transfer": {"transfers": "4", "work": "2ms"},
     "restart": {"ttl": "200ms"},
-    "quorum": {"grants": "3", "node-timeout-ms": "20"},
+    "quorum": {"grants": "3", "node-timeout-ms": "40"},
     "pause": {"ttl": "300ms"},
     "partition": {"ttl": "300ms"},
     "retry": {"cap": "40ms", "rounds": "2"},

@@ -152,6 +152,73 @@ fn a_release_of_an_earlier_attempt_is_sent_again_during_the_next_one() {
 }
 
 #[test]
+fn servers_that_do_not_reply_get_the_release_behind_and_the_next_attempt_behind_that() {
+    let silent = |retry| {
+        asking(retry)
+            .reply("a0", Reply::Ok)
+            .expect_nothing()
+            .sleep()
+            .expect_deletes("a0", &[("b0", Sha), ("b1", Source), ("b2", Source)])
+            .expect_wake_after(NODE_TIMEOUT_MS)
+            .reply("b0", Reply::Int(1))
+    };
+    // Nobody waits a second time for them; only whether they granted is not known.
+    silent(one_attempt()).expect(Outcome::Unknown);
+    silent(every_10_ms())
+        .expect_pause(0..=10)
+        .replies(&["a1", "a2"], Reply::Ok)
+        .expect_nothing()
+        .at(NODE_TIMEOUT_MS + 10)
+        .wake()
+        .expect_sets(&["c0", "c1", "c2"])
+        .replies(&["b1", "b2"], Reply::Int(1))
+        .expect_nothing()
+        .reply("c0", Reply::Ok)
+        .expect_nothing()
+        .reply("c1", Reply::Ok)
+        .expect_held_until(NODE_TIMEOUT_MS + 10 + BELIEF_MS);
+    // The one that granted is waited for, as long as the others were.
+    let no_reply = || {
+        asking(every_10_ms())
+            .reply("a0", Reply::Ok)
+            .expect_nothing()
+            .sleep()
+            .expect_deletes("a0", &[("b0", Sha), ("b1", Source), ("b2", Source)])
+            .expect_wake_after(NODE_TIMEOUT_MS)
+    };
+    no_reply().sleep().expect_pause(0..=10);
+    // A connection that breaks takes the order with it.
+    no_reply()
+        .lose("a1")
+        .expect_nothing()
+        .lose("a2")
+        .expect_nothing()
+        .lose("b1")
+        .expect_nothing()
+        .lose("b2")
+        .expect_nothing()
+        .reply("b0", Reply::Int(1))
+        .expect(Outcome::Unknown);
+    // A lost connection shows nothing about the SET that went over it, unless the key was there.
+    let lost = || {
+        asking(every_10_ms())
+            .lose("a1")
+            .expect_nothing()
+            .lose("a2")
+            .expect_deletes("a0", &[("b0", Source), ("b1", Source), ("b2", Source)])
+            .expect_wake_after(NODE_TIMEOUT_MS)
+    };
+    lost()
+        .replies(&["b0", "b1", "b2"], Reply::Int(0))
+        .expect(Outcome::Unknown);
+    lost()
+        .replies(&["b0", "b1"], Reply::Int(0))
+        .expect_nothing()
+        .reply("b2", Reply::Int(1))
+        .expect_pause(0..=10);
+}
+
+#[test]
 fn a_cancel_while_asking_does_not_wait_for_the_replies_to_what_it_undoes() {
     let cancelled = || {
         asking(every_10_ms())
