@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from pybench.matrix import expand, matrix_from_options
+from pybench.matrix.cells import Cell
 from pybench.planning import control
+from pybench.records import RunFolder, control_entry
+from pybench.running.controls import run_controls
+from pybench.running.watch import Silent, Slot
 from pybench.strategies import ServerKind
+from tests.unit.support.trials import manifest, totals
 
 
 def cells(**options: str):
@@ -65,3 +74,28 @@ def test_the_controls_of_a_backend_have_nothing_of_the_cells_of_another():
     elsewhere = expand(matrix_from_options(strategy="pg-advisory", processes="2", threads="4", concurrency="16"))
     of = control.control_cells([*cells(threads="2", concurrency="16"), *elsewhere])
     assert [(cell.backend, cell.processes, cell.threads) for cell in of] == [("postgres", 2, 4), ("redis", 0, 2)]
+
+
+def test_a_resumed_run_measures_the_controls_that_it_lacks_and_those_that_were_missed(tmp_path: Path):
+    both = [replace(cell, processes=processes) for processes in (0, 2) for cell in cells(concurrency="8")]
+    alone, shared = control.control_cells(both)
+    measured: list[str] = []
+
+    def again(before: list[dict[str, object]]) -> list[str]:
+        folder = RunFolder.create(tmp_path / str(len(list(tmp_path.iterdir()))), manifest(control=before))
+        measured.clear()
+
+        def measure(cell: Cell):
+            measured.append(cell.id)
+            return Slot(0, cell, 0, 0.3), SimpleNamespace(stopped=False, totals=totals(double_grants=9), violations=[])
+
+        run_controls(folder, Silent(), [alone, shared], measure)
+        assert [entry["caught"] for entry in folder.manifest["control"]] == [True, True]
+        return measured
+
+    caught = {cell: control_entry(cell, totals(double_grants=9), []) for cell in (alone, shared)}
+    assert again([]) == [alone.id, shared.id]
+    assert again(list(caught.values())) == []
+    # An older run had one control of a backend, with the processes of its cells.
+    assert again([{**caught[shared], "id": "control of redis"}]) == [alone.id]
+    assert again([caught[alone], control_entry(shared, totals(), [])]) == [shared.id]
