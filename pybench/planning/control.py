@@ -2,9 +2,10 @@
 
 A control runs `none` with several clients on one key. Where the checker misses the overlaps of a control, the run
 proves nothing. The checker judges a trial of one process while it runs, and one of worker processes afterwards, from
-what they recorded: a backend has a control for each of the two ways that its cells use. The baselines show the part of a latency that is not due to the lock: one idle round trip, and the
-client's own work for a grant. An uncontended `mutex` acquires in one call. An advisory lock of a database does so, too,
-with a prepared statement that reads no table and writes nothing. `none` sends nothing.
+their recordings: a backend has a control for each of these two ways that its cells use. The baselines show the part of
+a latency that is not due to the lock: one idle round trip, and the client's own work for a grant. An uncontended
+`mutex` acquires in one call. An advisory lock of a database does so, too, with a prepared statement that reads no table
+and writes nothing. `none` sends nothing.
 """
 
 from __future__ import annotations

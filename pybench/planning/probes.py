@@ -66,7 +66,7 @@ def locks_of(cells: Iterable[Cell]) -> dict[Lock, list[Cell]]:
 
 
 def _probe_cell(cells: Sequence[Cell]) -> Cell:
-    """The probe of the lock of all `cells`: the load of the heaviest, and the most keys per grant and nesting of any."""
+    """The probe of the lock of all `cells`: the load of the heaviest, the most keys per grant and nesting of any."""
     first, most = cells[0], control.heaviest(cells)
     taken = max(cell.keys_per_grant for cell in cells)
     permits = CATALOGUE[first.strategy].permits(first.args)

@@ -61,7 +61,7 @@ def test_a_backend_has_a_control_for_each_way_in_which_its_cells_are_judged():
         for cell in cells(processes=processes, threads=threads, concurrency="64")
     ]
     load = [(one.id, one.processes, one.threads, one.concurrency) for one in control.control_cells([*shared, *alone])]
-    # 16 threads in each of 8 processes would be a load that no cell has, and would leave the checker of `alone` untested.
+    # 16 threads in each of 8 processes are a load that no cell has, and would leave the checker of `alone` untested.
     assert load == [
         ("control of redis", 0, 16, 32),
         ("control of redis in worker processes", 8, 4, 64),

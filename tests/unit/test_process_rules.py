@@ -103,7 +103,9 @@ def test_a_probe_has_a_load_that_a_cell_has():
     cells = [
         cell
         for processes, threads in (("0", "16"), ("8", "1"))
-        for cell in expand(matrix_from_options(strategy="mutex", concurrency="64", processes=processes, threads=threads))
+        for cell in expand(
+            matrix_from_options(strategy="mutex", concurrency="64", processes=processes, threads=threads)
+        )
     ]
     (probe,) = probes.probe_cells(cells)
     assert (probe.processes, probe.threads, probe.concurrency) == (8, 1, 16)
