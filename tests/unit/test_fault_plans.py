@@ -343,8 +343,9 @@ def test_the_figures_of_a_trial_are_those_of_its_faults_as_they_were():
     )
     [row] = fault_rows(carried, 10 * S)
     assert (row["from_ns"], row["until_ns"], row["planned_from_ns"]) == (250 * MS, 900 * MS, S)
-    assert set(fault_columns([], result).values()) == {None}
-    columns = fault_columns([*carried, Carried(Fault.parse("crash client[0] at 1s"))], result)
+    assert set(fault_columns([], result, one_holder=True).values()) == {None}
+    crashed = [*carried, Carried(Fault.parse("crash client[0] at 1s"))]
+    columns = fault_columns(crashed, result, one_holder=True)
     assert columns["unavailable_ms"] == 200, "three empty steps came before the fault, and ended before it"
     assert (columns["grants_before_per_s"], columns["grants_during_per_s"], columns["grants_after_per_s"]) == (
         40,
@@ -353,4 +354,26 @@ def test_the_figures_of_a_trial_are_those_of_its_faults_as_they_were():
     )
     assert columns["acquire_p50_before_us"] == pytest.approx(200, rel=0.01)
     assert (columns["orphans"], columns["time_to_free_ms"], columns["time_to_know_ms"]) == (1, 9, None)
-    assert fault_columns(carried, result)["orphans"] is None, "nobody crashed"
+    assert fault_columns(carried, result, one_holder=True)["orphans"] is None, "nobody crashed"
+    among_others = fault_columns(crashed, result, one_holder=False)
+    assert (among_others["orphans"], among_others["time_to_free_ms"]) == (1, None)
+    assert among_others == {**columns, "time_to_free_ms": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "freed"),
+    [
+        ({"strategy": "mutex"}, 9),
+        ({"strategy": "semaphore(permits=1)"}, 9),
+        ({"strategy": "semaphore(permits=2)"}, None),
+        ({"strategy": "read-write", "read_share": "0"}, 9),
+        ({"strategy": "read-write", "read_share": "0.5"}, None),
+        ({"strategy": "pg-optimistic"}, None),
+        ({"strategy": "none"}, None),
+    ],
+)
+def test_a_time_to_free_is_known_where_a_key_has_one_holder_at_a_time(options: dict[str, str], freed: int | None):
+    (cell,) = expand(matrix_from_options(faults="crash client[0] at 1s", concurrency="8", **options))
+    done = {"orphans": 1, "spans": [], "time_to_free_ns": [9 * MS], "time_to_know_ns": []}
+    made = record(cell, result=FakeResult(faults=done), carried=[Carried(cell.faults.faults[0])])
+    assert (made.row["orphans"], made.row["time_to_free_ms"]) == (1, freed)
