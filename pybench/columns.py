@@ -337,8 +337,8 @@ _FAULTS = (
     _count("orphans", "locks that clients held which crashed or were killed; n/a without such a fault"),
     _figure(
         "time_to_free_ms",
-        "longest time from the crash or the death of a holder to the next grant of its key; n/a without one, and where a "
-        "key may have others beside the holder: several permits, readers, `none`",
+        "longest time from the crash or the death of a holder to the next grant of its key; n/a without one, and "
+        "where a key may have other holders beside it: several permits, readers, `none`",
         "ms",
         over=Over.MOST,
     ),
