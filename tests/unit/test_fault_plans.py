@@ -89,7 +89,7 @@ def test_a_plan_is_in_the_order_of_time_and_one_text():
         ("crash redis[0] at 1s", "crash is not for redis; it is for client[0]"),
         ("slow redis[0] at 1s", "slow needs a length"),
         ("pause client[0] at 1s", "pause needs a length"),
-        ("script-flush redis[0] at 1s for 1s", "happens at one moment; leave for out"),
+        ("script-flush redis[0] at 1s for 1s", "happens at one moment; remove `for`"),
         ("pause redis[0] at 1s for 0", "a pause of 0 does nothing"),
         ("delay redis[0] at 1s", "delay needs by; for example delay(by=20ms)"),
         ("restart(data=lost) redis[0] at 1s", '"lost" is not one of keep, lose; did you mean lose?'),
@@ -106,6 +106,8 @@ def test_a_plan_is_in_the_order_of_time_and_one_text():
         ("clock(by=-0) redis[0] at 1s", "0 changes nothing"),
         ("failover(lag=2s) redis[0] at 1s", "is too long; at most 1s"),
         ("failover postgres at 1s", "failover is not for postgres; it is for redis[0]"),
+        ("clock(by=+1s) postgres at 1s", "it is for redis[0]: pybench starts no Postgres under libfaketime"),
+        ("kill process[0] at 1s for 1s", "moment; remove `for`: a killed process is not started again"),
         ([], "is not a plan of faults"),
     ],
 )
@@ -158,7 +160,7 @@ def test_options_add_faults_to_one_plan_and_none_adds_healthy_cells():
         ({"faults": "clock(by=1s) redis at 1s", **BREAKING}, "clock needs its process"),
         ({"faults": "slow redis at 1s for 9ms", "redis": "redis://localhost:1"}, "--break-my-servers allows it"),
         ({"faults": "pause redis at 1s", **BREAKING}, "the pause of your own server needs a length"),
-        ({"faults": KILL, "mode": "saturate"}, "looks for the rate of healthy servers"),
+        ({"faults": KILL, "mode": "saturate"}, "looks for the limit on healthy servers"),
     ],
 )
 def test_a_fault_that_a_cell_cannot_have_is_refused(options: dict[str, object], reason: str):
