@@ -337,7 +337,7 @@ _FAULTS = (
     _count("orphans", "locks that clients held which crashed or were killed; n/a without such a fault"),
     _figure(
         "time_to_free_ms",
-        "longest time from the crash or the death of a holder to the next grant of its key; n/a without one",
+        "longest time from a holder's crash or death to the next grant of its key; n/a where keys have several holders",
         "ms",
         over=Over.MOST,
     ),

@@ -38,11 +38,11 @@ from pybench.analysis.comparison import (
     TieBreak,
     compare_locks,
 )
-from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
 from pybench.analysis.overload import overload
 from pybench.analysis.rates import limits_of, most_of
 from pybench.analysis.send_delay import late_cells
+from pybench.analysis.unranked import dismissed, not_ranked, out_at, unsafe_locks
 from pybench.matrix.conditions import AxisValue
 from pybench.numbers import plural
 
@@ -94,7 +94,7 @@ def answer_from(compared: Comparison) -> Answer:
         case Basis.NONE_RANKED:
             headline = "No lock can be recommended: no lock of this run is ranked"
         case Basis.NOT_CONTESTED:
-            headline = "No two locks are ranked at the same load, so no locks can be compared"
+            headline = _not_contested(compared)
         case Basis.ONLY_LOCK | Basis.ONLY_RANKED:
             headline = _alone(compared, chosen.locks[0])
         case Basis.TIED:
@@ -102,7 +102,7 @@ def answer_from(compared: Comparison) -> Answer:
         case _:
             headline, further = f"Take {chosen.locks[0]}: {_taken(compared, chosen.locks[0])}", _qualified(compared)
     return Answer(
-        headline, (*limits_of(compared), *_starving(compared), *further, *_not_ranked(compared)), _unsafe(compared)
+        headline, (*limits_of(compared), *_starving(compared), *further, *not_ranked(compared)), unsafe_locks(compared)
     )
 
 
@@ -111,6 +111,13 @@ def _alone(compared: Comparison, lock: str) -> str:
     if compared.choice.basis is Basis.ONLY_LOCK:
         return f"{most}; there is no other lock to compare it with"
     return f"Take {lock}: no other lock of this run is ranked; {most}"
+
+
+def _not_contested(compared: Comparison) -> str:
+    if not _contested(compared):
+        return "No two locks are ranked at the same load, so no locks can be compared"
+    (lock,) = compared.choice.locks
+    return f"No lock can be recommended: only {lock} was unsafe at no load, and no other ranked lock has its loads"
 
 
 def _tied(compared: Comparison) -> str:
@@ -129,7 +136,7 @@ def _taken(compared: Comparison, lock: str) -> str:
     """Where the recommended lock stands, and what decided between it and the locks tied with it."""
     contested = [load for load in _contested(compared) if load.of(lock).place is not Place.OUT]
     if not contested:
-        return "every other ranked lock was unsafe at some load"
+        return dismissed(compared, lock)
     reasons = list(_steps(compared))
     if _too_few(compared):
         figures = {load.of(lock).figure for load in contested}
@@ -138,7 +145,7 @@ def _taken(compared: Comparison, lock: str) -> str:
     else:
         stands = _stands(contested, lock) if len(contested) > 1 else _stands_once(contested[0], lock)
     others = [name for name in compared.locks if name != lock]
-    unless = list(_out_at(compared, Out.NO_GRANTS, others)) or ["every other ranked lock was unsafe at some load"]
+    unless = list(out_at(compared, Out.NO_GRANTS, others)) or [dismissed(compared, lock)]
     unless = [] if stands or reasons else unless
     return ", and ".join([*([stands] if stands else []), *reasons, *unless])
 
@@ -175,7 +182,7 @@ def _qualified(compared: Comparison) -> list[str]:
     chosen = compared.choice.locks
     contested = _contested(compared)
     return [
-        *(f"but {clause}" for out in (Out.NO_GRANTS, Out.UNDECIDED) for clause in _out_at(compared, out, chosen)),
+        *(f"but {clause}" for out in (Out.NO_GRANTS, Out.UNDECIDED) for clause in out_at(compared, out, chosen)),
         *_losses(contested, chosen),
         *_better_elsewhere(contested, chosen),
         *_waiting(contested, chosen),
@@ -190,7 +197,7 @@ def _steps(compared: Comparison) -> Iterator[str]:
     for step in compared.choice.steps:
         if step.figure is None:
             behind = {one.lock for load in contested for one in load.ranked if one.place is Place.BEHIND}
-            yield from _out_at(compared, Out.NO_GRANTS, [lock for lock in step.over if lock not in behind])
+            yield from out_at(compared, Out.NO_GRANTS, [lock for lock in step.over if lock not in behind])
             continue
         found = [
             (load, by)
@@ -209,15 +216,6 @@ def _steps(compared: Comparison) -> Iterator[str]:
             yield from (preferred([one], len(contested)) for one in clearest_of[:MOST_NAMED])
         if not found and step.figure is Figure.STARVATION:
             yield from _serving(contested, chosen, step.over)
-
-
-def _out_at(compared: Comparison, out: Out, locks: Sequence[str]) -> Iterator[str]:
-    """The loads at which each of `locks` is not ranked for this reason, such as `x got no grant with 3 keys`."""
-    for lock in locks[:MOST_NAMED]:
-        loads = [load for load in compared.loads if load.of(lock).out is out]
-        if loads:
-            what = "got no grant" if out is Out.NO_GRANTS else "has too little evidence for SAFE"
-            yield f"{lock} {what}{at(loads[0])}{further_loads(len(loads) - 1)}"
 
 
 def _serving(contested: Sequence[LoadComparison], chosen: Sequence[str], over: Sequence[str]) -> Iterator[str]:
@@ -355,40 +353,3 @@ def _too_few(compared: Comparison) -> str:
 
 def _contested(compared: Comparison) -> list[LoadComparison]:
     return [load for load in compared.loads if load.is_contested]
-
-
-def _not_ranked(compared: Comparison) -> Iterator[str]:
-    """The locks that are ranked at no load and were never unsafe, by the reason."""
-    ranked = {one.lock for load in compared.loads for one in load.ranked}
-    reasons: dict[Out, list[str]] = {}
-    for lock in compared.locks:
-        standings = [load.of(lock) for load in compared.loads if load.of(lock).cell is not None]
-        outs = {one.out: one.holders for one in standings if one.out is not None}
-        if lock in ranked or Out.UNSAFE in outs:
-            continue
-        for out, holders in outs.items():
-            many = f" ({holders:.0f})" if holders is not None and math.isfinite(holders) else ""
-            reasons.setdefault(out, []).append(f"{_named(lock)}{many}")
-    for out, names in reasons.items():
-        yield f"not ranked ({out.value}): {listed(names)}"
-
-
-def _named(lock: str) -> str:
-    """The name of a lock; a bare `none` would read as "no lock"."""
-    return f"no lock at all ({lock})" if lock.split(" ")[0] == BASE_LINE else lock
-
-
-def _unsafe(compared: Comparison) -> str | None:
-    unsafe, measured = Counter[str](), Counter[str]()
-    for load in compared.loads:
-        for one in load.standings:
-            # Overlaps without a lock are expected: they show that the checker works.
-            if one.strategy != BASE_LINE:
-                measured[one.lock] += one.cell is not None
-                unsafe[one.lock] += one.out is Out.UNSAFE
-    named = [
-        f"{lock} is unsafe at {count} of {plural(measured[lock], 'load')}" for lock, count in unsafe.items() if count
-    ]
-    if len(named) > MOST_NAMED:
-        return f"{len(named)} of {plural(len(compared.locks), 'lock')} are unsafe at some load"
-    return listed(named) if named else None

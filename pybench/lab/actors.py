@@ -10,93 +10,64 @@ Promises: a message of a role that failed is raised here; nothing waits longer t
 from __future__ import annotations
 
 import json
-import os
-import select
 import signal
-import subprocess
 import sys
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from pybench.errors import ServerError
+from pybench.running.child import Child, our_variables
 
 
-class Actor:
+class Actor(Child):
     """The side of the experiment."""
 
     def __init__(self, role: Callable[..., None], order: Mapping[str, Any], *, left_s: Callable[[], float]) -> None:
-        """Start the process. `left_s` is asked how long a wait may take, in seconds."""
+        """Start the process. `left_s` is asked how long a wait may take, in seconds; it raises when no time is left."""
         self._left_s = left_s
-        self._unread = b""
-        self._lines: deque[dict[str, Any]] = deque()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pybench.lab.acting", f"{role.__module__}:{role.__qualname__}"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            # Ctrl-C of the terminal is for the experiment alone, also while this process still starts.
-            start_new_session=True,
+        self._is_killed = False
+        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        """What the role said, and None after the last line."""
+        super().__init__(
+            sys.executable,
+            "pybench.lab.acting",
+            arguments=[f"{role.__module__}:{role.__qualname__}"],
+            variables=our_variables(),
+            hear=self._lines.put,
+            ended=lambda: self._lines.put(None),
+            shows_errors=True,
         )
         self.tell(order)
 
-    @property
-    def pid(self) -> int:
-        """Of the process."""
-        return self._process.pid
-
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send a message to the role; one that has ended hears nothing."""
-        assert self._process.stdin is not None, "stdin is a pipe"
-        try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            return
+        self.send(json.dumps(message))
 
     def hear(self) -> dict[str, Any]:
         """The next message of the role. Raises ServerError when it failed, ended, or said nothing in time."""
-        while not self._lines:
-            self._read()
-        said = self._lines.popleft()
+        line = self._next()
+        if line is None:
+            self._lines.put(None)
+            raise ServerError(f"a process of the experiment ended with code {self.exit_code()}")
+        said: dict[str, Any] = json.loads(line)
         if "failed" in said:
             raise ServerError(said["failed"], hint=said["hint"])
         return said
 
     def heard(self) -> dict[str, Any] | None:
         """The next message of the role, if there is one by now. Raises as `hear`; None for a role that was killed."""
-        if self._process.returncode is not None:
-            return None
-        stdout = self._process.stdout
-        assert stdout is not None, "stdout is a pipe"
-        if not self._lines and select.select([stdout], [], [], 0)[0]:
-            self._read()
-        return self.hear() if self._lines else None
+        return None if self._is_killed or self._lines.empty() else self.hear()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; after SIGKILL, wait until the process is gone."""
-        self._process.send_signal(number)
+        super().signal(number)
         if number is signal.SIGKILL:
-            self._process.wait()
+            self._is_killed = True
+            self.exit_code()
 
-    def kill(self) -> None:
-        """End the process at once, if it still runs, and close its pipes."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                # What could not be sent to a role that had ended is sent once more by `close`.
-                with suppress(BrokenPipeError):
-                    stream.close()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None, "stdout is a pipe"
-        readable, _, _ = select.select([self._process.stdout], [], [], self._left_s())
-        if not readable:
-            return
-        data = os.read(self._process.stdout.fileno(), 65_536)
-        if not data:
-            raise ServerError(f"a process of the experiment ended with code {self._process.wait()}")
-        *lines, self._unread = (self._unread + data).split(b"\n")
-        self._lines.extend(json.loads(line) for line in lines)
+    def _next(self) -> str | None:
+        while True:
+            with suppress(Empty):
+                return self._lines.get(timeout=self._left_s())

@@ -334,7 +334,7 @@ class Stage:
     def actor(self, role: Callable[..., None], order: Mapping[str, Any]) -> Actor:
         """A process of its own that plays `role`, a function of a module, with `order`; killed at the end at latest."""
         actor = Actor(role, order, left_s=lambda: self.left_s)
-        self._open.callback(actor.kill)
+        self._open.callback(actor.end)
         return actor
 
     def url(self, server: Server | PostgresServer) -> str:

@@ -90,6 +90,8 @@ class Kind:
     parameters: Mapping[str, Parameter]
     of_given: tuple[Target, ...] = ()
     """The given servers that it can be done to by their own commands; the others need the process of the server."""
+    why_only: str = ""
+    """Why it has no other targets, as a clause, where a user may wonder."""
 
 
 def _positive(value: object) -> int:
@@ -159,9 +161,12 @@ def _of_server(
     does: Does,
     targets: tuple[Target, ...] = _SERVERS,
     of_given: tuple[Target, ...] = (),
+    why_only: str = "",
     **parameters: Parameter,
 ) -> Kind:
-    return Kind(meaning, lasting, does, targets, by_core=False, parameters=parameters, of_given=of_given)
+    return Kind(
+        meaning, lasting, does, targets, by_core=False, parameters=parameters, of_given=of_given, why_only=why_only
+    )
 
 
 def _of_links(meaning: str, lasting: Lasting = Lasting.TO_THE_END, **parameters: Parameter) -> Kind:
@@ -203,6 +208,7 @@ KINDS: Mapping[str, Kind] = {
         Lasting.TO_THE_END,
         Does.JUMPS,
         _REDIS,
+        why_only="pybench starts no Postgres under libfaketime, which moves the clock",
         by=_JUMP,
     ),
     "pause": _of_server(

@@ -202,7 +202,8 @@ def _of_fields(fields: Mapping[str, Any]) -> Fault:
             raise BadValue(f"{name} is given twice", hint="keep one of them", at=(name,))
     if on not in kind.targets:
         suited = " or ".join(f"{one.value}[0]" for one in Target if one in kind_of(do, one).targets)
-        raise BadValue(f"{do} is not for {on.value}", hint=f"it is for {suited}", at=("target",))
+        why = f": {kind.why_only}" if kind.why_only else ""
+        raise BadValue(f"{do} is not for {on.value}", hint=f"it is for {suited}{why}", at=("target",))
     at_ns = _reading("at", fields, parse_duration)
     values = {**given, **{name: value for name, value in fields.items() if name in kind.parameters}}
     arguments = _arguments(do, kind, on, values)
@@ -250,7 +251,8 @@ def _length(do: str, on: Target, kind: Kind, fields: Mapping[str, Any]) -> int |
             raise BadValue(f"{do} needs a length", hint=f"for example: {do} {on.value}[0] at 1s for 500ms")
         return _USUAL_NS[kind.lasting]
     if kind.lasting is Lasting.MOMENT:
-        raise BadValue(f"{do} happens at one moment", hint="leave for out", at=("for",))
+        why = ": a killed process is not started again" if kind is KILLED_PROCESS else ""
+        raise BadValue(f"{do} happens at one moment", hint=f"remove `for`{why}", at=("for",))
     length_ns = _reading("for", fields, parse_duration)
     if length_ns == 0 and kind.lasting is not Lasting.AT_ONCE:
         raise BadValue(f"for: a {do} of 0 does nothing", hint="use for example 500ms", at=("for",))

@@ -1,9 +1,11 @@
-"""The trials that check the run itself: its control, and two baselines of latency.
+"""The trials that check the run itself: its controls, and two baselines of latency.
 
-The control runs `none` with several clients on one key. Where the checker misses the overlaps of the control, the run
-proves nothing. The baselines show the part of a latency that is not due to the lock: one idle round trip, and the
-client's own work for a grant. An uncontended `mutex` acquires in one call. An advisory lock of a database does so, too,
-with a prepared statement that reads no table and writes nothing. `none` sends nothing.
+A control runs `none` with several clients on one key. Where the checker misses the overlaps of a control, the run
+proves nothing. The checker judges a trial of one process while it runs, and one of worker processes afterwards, from
+their recordings: a backend has a control for each of these two ways that its cells use. The baselines show the part of
+a latency that is not due to the lock: one idle round trip, and the client's own work for a grant. An uncontended
+`mutex` acquires in one call. An advisory lock of a database does so, too, with a prepared statement that reads no table
+and writes nothing. `none` sends nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pybench.matrix.round_trips import NO_ROUND_TRIP
 from pybench.matrix.search_modes import MEASURE
 from pybench.matrix.stages import NO_STAGES
 from pybench.matrix.values import Distribution, KeyChoice
-from pybench.planning.needs import on_backend
+from pybench.planning.needs import parts_of
 from pybench.strategies import Arguments, ServerKind
 
 CLIENTS_AT_LEAST = 8
@@ -41,25 +43,36 @@ CALLS = {"naive": 2}
 """How many successive calls an acquire needs, for a lock that replaces those of `_ONE_CALL`."""
 
 
-def control_cell(cells: Iterable[Cell], backend: str, kind: ServerKind) -> Cell:
-    """The control of `backend`, with the most threads and processes of any cell and two clients on each thread."""
-    everything = list(cells)
-    threads, processes = most_load(everything)
-    own = next(cell for cell in everything if on_backend(cell, backend))
+def control_cells(cells: Iterable[Cell]) -> list[Cell]:
+    """The controls of `cells`, at most two for each backend: of its cells of one process, then of those of several.
+
+    Each has the threads and processes of the `heaviest` of its cells, and two clients or more on each thread.
+    """
+    alike: dict[tuple[str, bool], list[Cell]] = {}
+    for cell in cells:
+        for part in parts_of(cell):
+            alike.setdefault((part.group.backend, cell.processes > 0), []).append(cell)
+    return [_control_cell(alike[key], key[0]) for key in sorted(alike)]
+
+
+def _control_cell(cells: Sequence[Cell], backend: str) -> Cell:
+    most = heaviest(cells)
     return replace(
-        _plain(own, backend, kind),
-        id=f"control of {backend}",
+        _plain(most, backend),
+        id=f"control of {backend}" + (" in worker processes" if most.processes else ""),
         strategy="none",
-        concurrency=max(CLIENTS_AT_LEAST, 2 * threads * max(1, processes)),
+        concurrency=max(CLIENTS_AT_LEAST, 2 * most.all_threads),
         hold=Distribution("fixed", (HOLD_NS,)),
-        threads=threads,
-        processes=processes,
+        processes=most.processes,
     )
 
 
-def most_load(cells: Sequence[Cell]) -> tuple[int, int]:
-    """The most threads of any of `cells`, and the most processes: the checker merges the events of all of them."""
-    return max(cell.threads for cell in cells), max(cell.processes for cell in cells)
+def heaviest(cells: Iterable[Cell]) -> Cell:
+    """The one of `cells` with the most processes, and among those the one with the most threads.
+
+    The product of the two maxima may be a number of threads that no cell has.
+    """
+    return max(cells, key=lambda cell: (cell.processes, cell.threads))
 
 
 def round_trip_cell(cells: Sequence[Cell], backend: str, kind: ServerKind) -> Cell:
@@ -75,7 +88,7 @@ def round_trip_cell(cells: Sequence[Cell], backend: str, kind: ServerKind) -> Ce
         # A run of `naive` alone needs no right to run scripts, so its baseline must not need the right either.
         strategy, arguments = "naive", ()
     return replace(
-        _plain(cells[0], backend, kind),
+        _plain(cells[0], backend),
         id=f"idle call to {backend}",
         strategy=strategy,
         args=arguments,
@@ -85,9 +98,9 @@ def round_trip_cell(cells: Sequence[Cell], backend: str, kind: ServerKind) -> Ce
     )
 
 
-def client_cost_cell(cell: Cell, backend: str, kind: ServerKind) -> Cell:
+def client_cost_cell(cell: Cell, backend: str) -> Cell:
     """One client that sends nothing: its CPU time per grant is the client's own work."""
-    return replace(_plain(cell, backend, kind), id="client alone", strategy="none", concurrency=1, threads=1)
+    return replace(_plain(cell, backend), id="client alone", strategy="none", concurrency=1, threads=1)
 
 
 def undisturbed(cell: Cell) -> Cell:
@@ -108,11 +121,13 @@ def undisturbed(cell: Cell) -> Cell:
     )
 
 
-def _plain(cell: Cell, backend: str, kind: ServerKind) -> Cell:
+def _plain(cell: Cell, backend: str) -> Cell:
+    """`cell` undisturbed, on `backend` alone, with one key and no hold."""
+    group = next(part.group for part in parts_of(cell) if part.group.backend == backend)
     return replace(
         undisturbed(cell),
         backend=backend,
-        appendfsync=cell.appendfsync if kind is ServerKind.REDIS else "none",
+        appendfsync=group.appendfsync,
         args=(),
         keys=1,
         keys_per_grant=1,

@@ -85,7 +85,10 @@ def why_no_faults(cell: Cell, matrix: Matrix) -> str | None:
     if not cell.faults:
         return None
     if cell.mode.is_search:
-        return f"mode {cell.mode.kind} looks for the rate of healthy servers; drop faults, or use a rate"
+        return (
+            f"mode {cell.mode.kind} looks for the limit on healthy servers; remove the faults, or set a rate instead "
+            "of the mode"
+        )
     backends, window_ns = _backends_of_servers(cell, matrix), cell.window_ns(matrix.duration_ns)
     kinds = [backend.kind for backend in backends]
     may_harm = BREAK_MY_SERVERS in matrix.allow

@@ -219,7 +219,7 @@ def block_order(seed: int, block: int, cells: list[Cell]) -> list[int]:
 def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False, overhead_ns: int = TRIAL_OVERHEAD_NS) -> int:
     """The time before the trials of `cells`, in nanoseconds.
 
-    It covers a control for each backend, two baselines for each kind of idle call, and a probe for each lock. A resumed
+    It covers the controls, two baselines for each kind of idle call, and a probe for each lock. A resumed
     run measures only the baselines again. `overhead_ns` is that of each of these trials.
     """
     cells = list(cells)
@@ -228,9 +228,9 @@ def before_trials_ns(cells: Iterable[Cell], *, is_resumed: bool = False, overhea
     if is_resumed:
         return len(calls) * 2 * baseline
     probes = probing.probe_cells(cells)
-    parts = len(probes) + sum(probing.late_cell(probe) is not None for probe in probes)
-    probed = parts * (probing.PROBE_NS + overhead_ns) + sum(_around_ns(probe) for probe in probes)
-    controls = len({backend for backend, _, _ in calls}) * (control.CONTROL_NS + overhead_ns)
+    parts = [*probes, *filter(None, map(probing.late_cell, probes))]
+    probed = sum(probing.PROBE_NS + overhead_ns + _around_ns(part) for part in parts)
+    controls = sum(control.CONTROL_NS + overhead_ns + _around_ns(cell) for cell in control.control_cells(cells))
     return controls + len(calls) * 2 * baseline + probed
 
 

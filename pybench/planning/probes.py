@@ -66,9 +66,8 @@ def locks_of(cells: Iterable[Cell]) -> dict[Lock, list[Cell]]:
 
 
 def _probe_cell(cells: Sequence[Cell]) -> Cell:
-    """The probe of the lock of all `cells`, with the most threads, processes, keys per grant and nesting of any."""
-    first = cells[0]
-    threads, processes = control.most_load(cells)
+    """The probe of the lock of all `cells`: the load of the heaviest, the most keys per grant and nesting of any."""
+    first, most = cells[0], control.heaviest(cells)
     taken = max(cell.keys_per_grant for cell in cells)
     permits = CATALOGUE[first.strategy].permits(first.args)
     return replace(
@@ -76,9 +75,9 @@ def _probe_cell(cells: Sequence[Cell]) -> Cell:
         id=f"probe of {first.strategy}"
         + (f"({arguments_text(first.args)})" if first.args else "")
         + f" on {first.backend}",
-        concurrency=max(control.CLIENTS_AT_LEAST, 2 * threads * max(1, processes), 2 * permits),
-        threads=threads,
-        processes=processes,
+        concurrency=max(control.CLIENTS_AT_LEAST, 2 * most.all_threads, 2 * permits),
+        threads=most.threads,
+        processes=most.processes,
         # With one key more than a grant takes, any two different sets overlap. Only different sets reveal a lock that
         # takes just a part of its set: where all sets are the same, the part excludes as well as the whole.
         keys=1 if taken == 1 else taken + 1,

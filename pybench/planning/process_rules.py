@@ -41,7 +41,10 @@ def why_no_processes(cell: Cell, matrix: Matrix) -> str | None:
     if not cell.processes:
         return None
     if cell.mode.is_search:
-        return f"mode {cell.mode.kind} starts a trial for each probe; use processes: 0, or a rate"
+        return (
+            f"mode {cell.mode.kind} measures many short trials, and each would start the processes again; use "
+            "processes: 0, or set a rate instead of the mode"
+        )
     if matrix.warmup.until_steady:
         return "a warm-up until steady needs the figures of all threads at once; use a fixed warm-up, or processes: 0"
     kills = any(fault.on is Target.PROCESS and fault.do == "kill" for fault in cell.faults.faults)

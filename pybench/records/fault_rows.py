@@ -61,8 +61,11 @@ def fault_rows(carried: Sequence[Carried], opened_ns: int) -> list[dict[str, Any
     ]
 
 
-def fault_columns(carried: Sequence[Carried], result: Outcome) -> dict[str, float | None]:
-    """The columns of a trial about its faults, as they were really carried out."""
+def fault_columns(carried: Sequence[Carried], result: Outcome, *, one_holder: bool) -> dict[str, float | None]:
+    """The columns of a trial about its faults, as they were really carried out.
+
+    The next grant of a key shows that a dead client's lock was freed only where a key has `one_holder` at a time.
+    """
     columns: dict[str, float | None] = dict.fromkeys(FIGURES)
     if not carried:
         return columns
@@ -77,7 +80,8 @@ def fault_columns(carried: Sequence[Carried], result: Outcome) -> dict[str, floa
     done = result.faults
     if done is not None and any(one.fault.kills_holders for one in carried):
         columns["orphans"] = done["orphans"]
-        columns["time_to_free_ms"] = _longest_ms(done["time_to_free_ns"])
+        if one_holder:
+            columns["time_to_free_ms"] = _longest_ms(done["time_to_free_ns"])
     if done is not None:
         columns["time_to_know_ms"] = _longest_ms(done["time_to_know_ns"])
     return columns

@@ -139,7 +139,7 @@ def trial_record(
         **(served_columns(cell, result) | use_columns(cell, strategy, totals, round_trip_us)),
         **_counts(cell, strategy, result, totals),
         **(left | woken | effects | {"shares_core": shares_core}),
-        **fault_columns(carried, result),
+        **fault_columns(carried, result, one_holder=_has_one_holder(cell, strategy)),
         "violations": verdicts.violations(counts, terms),
         "first_finding": result.finding,
     }
@@ -274,6 +274,12 @@ def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float
         "server_cpu_us_per_grant": _per(server_cpu_us, totals["all_grants"]) if known else None,
         "server_cpu_share": _per(server_cpu_us, wall_s * 1e6) if known and wall_s is not None else None,
     }
+
+
+def _has_one_holder(cell: Cell, strategy: Strategy) -> bool:
+    """Whether a key has one holder at a time, so that nobody is granted it beside a client that died."""
+    keeps_out = bool(strategy.server_kinds) and strategy.judged_by is not Judge.EFFECTS
+    return keeps_out and strategy.permits(cell.args) == 1 and not cell.read_share
 
 
 def _fairness(totals: Mapping[str, int], result: Outcome, strategy: Strategy) -> dict[str, Any]:

@@ -153,10 +153,10 @@ def _box(box: Box | None, measure: HeatMeasure) -> str:
 def _method(run: Run, about: str) -> str:
     command = run_facts.command_line(run.manifest)
     controls = run_facts.control_rows(run.manifest)
-    several = len({backend for backend, _, _ in controls}) > 1
+    several = len({where for where, _, _ in controls}) > 1
     control = "; ".join(
-        f"control{f' on {backend}' if several else ''} {'caught' if caught else 'NOT caught'}: {found}"
-        for backend, caught, found in controls
+        f"control{f' on {where}' if several else ''} {'caught' if caught else 'NOT caught'}: {found}"
+        for where, caught, found in controls
     )
     seed = f"seed {run_facts.say(run.manifest.get('seed'))}"
     line = "Measured on " + ", ".join(plain(part) for part in filter(None, [about, seed, control])) + "."

@@ -13,7 +13,7 @@ from pybench.matrix.durations import format_duration
 from pybench.matrix.faults import recorded_faults
 from pybench.matrix.guards import recorded_guard
 from pybench.matrix.stages import recorded_stages
-from pybench.numbers import format_bytes, format_exact, format_us
+from pybench.numbers import format_bytes, format_exact, format_us, plural
 
 Rows = list[tuple[str, str]]
 
@@ -194,13 +194,15 @@ def plan_rows(manifest: Mapping[str, Any]) -> Rows:
 
 
 def control_rows(manifest: Mapping[str, Any]) -> list[tuple[str, bool, str]]:
-    """Of each backend's control: the backend, whether it was caught, and what was found."""
+    """Of each control: the backend, with the number of worker processes; whether it was caught; what was found."""
     rows = []
     for control in manifest.get("control") or []:
         if "kind" in control:
             continue  # A fault planted for one lock; a caution names it where it was missed.
         found = f"{format_exact(control.get('violations'))} violations in {format_exact(control.get('grants'))} grants"
-        rows.append((str(control.get("backend", "")), bool(control.get("caught")), found))
+        processes = control.get("processes") or 0
+        shared = f" in {plural(processes, 'worker process', 'worker processes')}" if processes else ""
+        rows.append((f"{control.get('backend', '')}{shared}", bool(control.get("caught")), found))
     return rows
 
 

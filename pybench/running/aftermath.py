@@ -129,13 +129,21 @@ def step_of_clock(jumped_s: float, ttl_ms: int) -> Trouble | None:
 
 
 def cleared(sides: Sequence[Side], guard: GuardSide | None = None) -> tuple[int, Trouble | None]:
-    """Remove the keys and tables of the trial; returns the most locks left on one server, and the trouble, if any."""
-    try:
-        if guard is not None:
-            guard.clear()
-        return max(side.clear() or 0 for side in sides), None
-    except ServerError as error:
-        return 0, Trouble(error)
+    """Remove the keys and tables of the trial; returns the most locks left on one server, and the trouble, if any.
+
+    A server that fails keeps no other from being cleared; the trouble names every failure.
+    """
+    left, errors = 0, []
+    for one in (*([] if guard is None else [guard]), *sides):
+        try:
+            left = max(left, one.clear() or 0)
+        except ServerError as error:
+            errors.append(error)
+    if not errors:
+        return left, None
+    # A server with the lock and the guarded resource fails twice, with one message.
+    messages = "; ".join(dict.fromkeys(error.message for error in errors))
+    return 0, Trouble(ServerError(messages, hint=errors[0].hint))
 
 
 def all_is_released(cell: Cell, result: Outcome) -> bool:

@@ -1,7 +1,7 @@
-"""A Python process that this process starts, speaks to over pipes, and ends: for trials that run in processes.
+"""A Python process that this process starts, speaks to over pipes, and ends: a worker of a trial, or a role of the lab.
 
-Promises: the process ends with the `with` block, also when it is stopped by a signal. Nothing that is sent to it stands
-on a command line or in an environment.
+Promises: the process ends with `end` at the latest, also when it is stopped by a signal. Nothing that is sent to it
+stands on a command line or in an environment.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def connect_error(text: str, refusal: Sequence[Any] | None) -> _core.ConnectErro
 
 
 class Child:
-    """One process that runs a module. A context manager; leaving it ends the process."""
+    """One process that runs a module. A context manager; leaving it is `end`."""
 
     def __init__(
         self,
@@ -50,15 +50,18 @@ class Child:
         variables: Mapping[str, str],
         hear: Callable[[str], None],
         ended: Callable[[], None] = lambda: None,
+        arguments: Sequence[str] = (),
         files: Sequence[int] = (),
+        shows_errors: bool = False,
     ) -> None:
         """Start it; a thread calls `hear` for each line that it prints, and `ended` after the last.
 
-        It inherits the descriptors `files`. Raises OSError where it cannot be started.
+        It inherits the descriptors `files`. Its standard error is that of this process where it `shows_errors`, else it
+        is kept for `last_words`. Raises OSError where it cannot be started.
         """
-        self._errors = TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._errors = None if shows_errors else TemporaryFile()  # noqa: SIM115 - closed with the process
         # -P: the working folder may hold another pybench. A session of its own: Ctrl-C is for this process alone.
-        command = [str(python), "-P", "-m", module]
+        command = [str(python), "-P", "-m", module, *arguments]
         try:
             self._process = subprocess.Popen(
                 command,
@@ -71,7 +74,8 @@ class Child:
                 encoding="utf-8",
             )
         except OSError:
-            self._errors.close()
+            if self._errors is not None:
+                self._errors.close()
             raise
         self._reader = threading.Thread(target=self._read, args=(hear, ended), daemon=True)
         self._reader.start()
@@ -80,6 +84,15 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def end(self) -> None:
+        """End the process at once, if it still runs, and close its pipes."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -117,6 +130,7 @@ class Child:
 
     def last_words(self) -> str:
         """The last line that it wrote to its standard error."""
+        assert self._errors is not None, "its standard error is kept"
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip()
         return said.splitlines()[-1] if said else "nothing"

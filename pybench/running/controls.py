@@ -8,8 +8,8 @@ Promises: a resumed run keeps the caught plants and the probes of its earlier pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pybench.analysis.evidence import LEAST_CONTENDED
 from pybench.analysis.probe_verdicts import broken_when_late, probe_entry
@@ -31,15 +31,18 @@ Measure = Callable[["Cell", int], "Measured"]
 
 
 def run_controls(
-    folder: RunFolder, watch: Watch, backends: Iterable[str], measure: Callable[[str], tuple[Slot, TrialResult]]
+    folder: RunFolder, watch: Watch, controls: Iterable[Cell], measure: Callable[[Cell], tuple[Slot, TrialResult]]
 ) -> None:
-    """Run one control for each of `backends`, except those that an earlier part of the run caught.
+    """Run `controls`, except those that an earlier part of the run caught.
 
     Raises KeyboardInterrupt when a control was stopped.
     """
     entries = [entry for entry in folder.manifest["control"] if entry["caught"]]
-    for backend in sorted(set(backends) - {entry["backend"] for entry in entries if "kind" not in entry}):
-        slot, result = measure(backend)
+    known = {_tested_by(entry) for entry in entries if "kind" not in entry}
+    for cell in controls:
+        if _tested_by(cell.columns()) in known:
+            continue
+        slot, result = measure(cell)
         if result.stopped:
             raise KeyboardInterrupt
         entry = control_entry(slot.cell, result.totals, result.violations)
@@ -49,6 +52,11 @@ def run_controls(
         watch.trial_ends(slot, Finished(None, None, entry["violations"], verdict))
         if not entry["caught"]:
             watch.note(f"the checker missed the overlaps of the {slot.cell.id}: this run proves nothing (VOID)")
+
+
+def _tested_by(control: Mapping[str, Any]) -> tuple[str, bool]:
+    """What `control`, a row or an entry of the manifest, tests: the backend, and whether it has worker processes."""
+    return control["backend"], bool(control.get("processes"))
 
 
 def run_plants(

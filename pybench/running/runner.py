@@ -20,7 +20,7 @@ from pybench.analysis.stats import quantile
 from pybench.errors import ServerError
 from pybench.planning import control
 from pybench.planning.ending import ending_s
-from pybench.planning.needs import CallConditions, call_conditions_of, on_backend, parts_of, servers_in
+from pybench.planning.needs import CallConditions, call_conditions_of, parts_of, servers_in
 from pybench.planning.plan import before_trials_ns
 from pybench.planning.searches import usual_probes_of
 from pybench.quota import throttled, throttled_since
@@ -157,8 +157,7 @@ class Runner:
         for _, error in use_locks(self.observer, cells):
             if error is not None:
                 raise error
-        backends = {part.group.backend for cell in cells for part in parts_of(cell)}
-        run_controls(self.folder, self.watch, backends, self._control)
+        run_controls(self.folder, self.watch, control.control_cells(self.plan.cells), self._control)
         self._run_baselines(cells)
         run_plants(self.folder, self.watch, cells, self.observer.planted)
         run_probes(self.folder, self.watch, cells, self._probed, self._late_ways)
@@ -177,13 +176,10 @@ class Runner:
                     self.watch.note(left)
         self.folder.update_manifest(key_prefix=f"pybench:{self.observer.run_id}:")
 
-    def _control(self, backend: str) -> tuple[Slot, _core.TrialResult]:
-        """The control trial on `backend`."""
-        own = next(one for one in self.plan.cells if on_backend(one, backend))
-        server = next(self.observer.on(part)[0] for part in parts_of(own) if part.group.backend == backend)
-        cell = control.control_cell(self.plan.cells, backend, self.plan.matrix.backends[backend].kind)
-        slot = Slot(0, cell, 0, control.CONTROL_NS / 1e9)
-        return slot, self.observer.measure(slot, [server], warmup_ns=0, duration_ns=control.CONTROL_NS).result
+    def _control(self, cell: Cell) -> tuple[Slot, _core.TrialResult]:
+        """The trial of the control `cell`."""
+        slot, servers = Slot(0, cell, 0, control.CONTROL_NS / 1e9), self.observer.servers(cell)
+        return slot, self.observer.measure(slot, servers, warmup_ns=0, duration_ns=control.CONTROL_NS).result
 
     def _probed(self, cell: Cell, duration_ns: int, *, by_script: bool = False) -> Measured:
         slot, servers = Slot(0, cell, 0, duration_ns / 1e9), self.observer.servers(cell)
@@ -211,7 +207,7 @@ class Runner:
             trips = [
                 self._round_trip_us(control.round_trip_cell(members, backend, kind), server) for server in distinct
             ]
-            alone = self._measure_briefly(control.client_cost_cell(members[0], backend, kind), servers[0])
+            alone = self._measure_briefly(control.client_cost_cell(members[0], backend), servers[0])
             grants = alone.totals["grants"]
             self.observer.baselines[call] = Baseline(
                 round_trips_us=trips,

@@ -69,7 +69,7 @@ class WorkerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._child.__exit__()
+        self._child.end()
 
     @property
     def is_dead(self) -> bool:

@@ -17,9 +17,9 @@ import pytest
 from command_line import COMMAND, PASSWORD, QUICK, Answer, GivenServer, Pybench, answer_of, environment
 
 from pybench.matrix.cells import Cell
-from pybench.planning.control import control_cell
+from pybench.planning.control import control_cells
 from pybench.records import load
-from pybench.strategies import CATALOGUE, Exclusion, ServerKind
+from pybench.strategies import CATALOGUE, Exclusion
 from tests.redis_client import connect
 
 SMALL = ["-s", "none,mutex", "--concurrency", "8", "--hold", "200us", *QUICK]
@@ -141,10 +141,10 @@ def test_a_missed_threshold_is_named_and_exits_10(pybench: Pybench):
 def test_a_control_that_is_not_caught_makes_the_run_void_and_exits_22(
     pybench_inside: Pybench, monkeypatch: pytest.MonkeyPatch
 ):
-    def alone(cells: Iterable[Cell], backend: str, kind: ServerKind) -> Cell:
-        return dataclasses.replace(control_cell(cells, backend, kind), concurrency=1)
+    def alone(cells: Iterable[Cell]) -> list[Cell]:
+        return [dataclasses.replace(cell, concurrency=1) for cell in control_cells(cells)]
 
-    monkeypatch.setattr("pybench.planning.control.control_cell", alone)
+    monkeypatch.setattr("pybench.planning.control.control_cells", alone)
     answer = pybench_inside("run", *SMALL)
     assert answer.code == 22
     assert "NOT CAUGHT" in answer.err

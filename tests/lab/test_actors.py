@@ -44,7 +44,7 @@ def test_a_role_that_has_ended_hides_no_error_behind_what_could_not_be_sent_to_i
     with pytest.raises(ServerError, match="ended with code -9"):
         actor.hear()
     actor.tell({"too": "late"})
-    actor.kill()
+    actor.end()
 
 
 def test_an_interrupt_of_the_terminal_does_not_reach_a_role():
@@ -53,7 +53,7 @@ def test_an_interrupt_of_the_terminal_does_not_reach_a_role():
         # Ctrl-C goes to the group of processes in the foreground.
         assert os.getpgid(actor.pid) == actor.pid != os.getpgrp()
     finally:
-        actor.kill()
+        actor.end()
 
 
 def test_a_role_that_is_stopped_ends_with_the_process_that_started_it():

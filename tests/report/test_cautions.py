@@ -69,3 +69,14 @@ def test_refused_releases_of_a_user_without_rights_are_listed_with_the_rules_tha
     run.trials["error_replies"] = error_replies.encode([reply], ["redis 7.0.15"])
     [text] = [caution.text for caution in cautions(make_view(run)) if caution.title == "Error replies"]
     assert text.endswith(f" Missing rights: ACL SETUSER NAME {redis_rights('mutex')}.")
+
+
+def test_of_several_controls_the_caution_names_the_one_that_was_missed():
+    run = make_run(caught=False)
+    [missed] = run.manifest["control"]
+    run.manifest["control"] = [{**missed, "caught": True}, {**missed, "processes": 2}]
+    [void] = [caution.text for caution in cautions(make_view(run)) if caution.title == "VOID"]
+    assert void.startswith("The control on default in 2 worker processes, clients without a lock, was not caught.")
+    page_of_run = Page(page.build(run)).text
+    assert "Control on default in 2 worker processes: clients without a lock on one key had" in page_of_run
+    assert "control on default in 2 worker processes NOT caught" in markdown.build(run)

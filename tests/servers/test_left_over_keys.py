@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,10 +14,13 @@ from pybench.analysis.disturbances import Trouble
 from pybench.exits import Exit
 from pybench.matrix import matrix_from_options
 from pybench.running import job, observer
-from pybench.running.aftermath import UNSETTLED, all_is_released, ended
+from pybench.running.aftermath import UNSETTLED, all_is_released, cleared, ended
+from pybench.running.guard_side import RedisGuard
 from pybench.running.job import Job, Outcome
 from pybench.running.trial_servers import RedisSide, Side, Spent
 from pybench.servers import Server, remove_locks
+from pybench.servers.redis.endpoint import Endpoint
+from pybench.servers.supervised import free_port
 from pybench.strategies import CATALOGUE
 from tests.redis_client import connect
 from tests.unit.support.trials import cell
@@ -87,3 +91,20 @@ def test_locks_are_counted_apart_from_what_stands_beside_them(server: Server):
         for name in ("{0}", "{12}", "{0}:fence", "{1}:queue", "{x}", "stray"):
             client.set(f"pb:1:{name}", "v")
     assert remove_locks(server, "pb:1:") == (6, 2)
+
+
+def test_a_server_that_cannot_be_cleared_keeps_no_other_from_it_and_every_failure_is_named(server: Server):
+    def gone(port: int) -> Server:
+        return replace(server, endpoint=Endpoint(host="127.0.0.1", port=port))
+
+    prefix, ports = "pb:2:", (free_port(), free_port())
+    guard = RedisGuard(cell(), gone(ports[0]), prefix, is_alone=True)
+    with connect(server.endpoint) as client:
+        client.set(f"{prefix}{{0}}", "left")
+        sides = [RedisSide(gone(ports[1]), prefix), RedisSide(server, prefix)]
+        left, trouble = cleared(sides, guard)
+        assert not client.keys(f"{prefix}*")
+    assert trouble is not None
+    assert left == 0
+    assert all(f"127.0.0.1:{port}" in trouble.error.message for port in ports)
+    assert cleared(sides[1:]) == (0, None)

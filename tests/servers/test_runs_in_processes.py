@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pybench.exits import Exit
 from pybench.matrix import matrix_from_options
+from pybench.matrix.cells import Cell
+from pybench.planning.control import control_cells
 from pybench.records import judging
+from pybench.report.run_facts import control_rows
 from pybench.running import job
 from pybench.running.job import Job, Outcome
 from pybench.running.watch import Running, Silent, Slot
@@ -28,8 +33,8 @@ def run(folder: Path, watch: Silent | None = None, *, history: bool = False, **o
 
 def test_a_run_records_what_a_killed_process_left_and_its_history_has_the_same_verdict(tmp_path: Path):
     plan = "pause process[1] at 150ms for 100ms, kill process[0] at 300ms"
-    # Each client has a key of its own for most of the time, so that the killed ones hold some.
-    load = {"keys": "8", "hold": "40ms", "ttl": "400ms", "duration": "1200ms", "faults": plan}
+    # With three keys a client hardly anybody waits for a stopped process, so that the killed clients hold some keys.
+    load = {"keys": "24", "hold": "40ms", "ttl": "400ms", "duration": "1200ms", "faults": plan}
     outcome = run(tmp_path / "run", history=True, **load)
     assert outcome.error is None
     [row] = outcome.run.trials.to_dict("records")
@@ -81,3 +86,21 @@ def test_an_interrupted_run_keeps_what_its_processes_counted(tmp_path: Path):
     [row] = outcome.run.trials.to_dict("records")
     assert (row["status"], row["grants"] > 10, row["violations"]) == ("interrupted", True, 0)
     assert row["window_s"] < 20
+
+
+def test_cells_of_one_process_and_cells_of_several_have_a_control_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    outcome = run(tmp_path / "run", duration="100ms", processes="0,2")
+    assert outcome.error is None
+    controls = [entry for entry in outcome.run.manifest["control"] if "kind" not in entry]
+    assert [(entry["id"], entry["processes"], entry["caught"]) for entry in controls] == [
+        ("control of redis", 0, True),
+        ("control of redis in worker processes", 2, True),
+    ]
+    assert [where for where, _, _ in control_rows(outcome.run.manifest)] == ["redis", "redis in 2 worker processes"]
+
+    def alone(cells: Iterable[Cell]) -> list[Cell]:
+        return [cell if cell.processes else replace(cell, concurrency=1) for cell in control_cells(cells)]
+
+    monkeypatch.setattr("pybench.planning.control.control_cells", alone)
+    void = run(tmp_path / "void", duration="100ms", processes="0,2").run
+    assert set(void.trials["verdict"]) == {"VOID"}, "the checker of one process is not proven by that of several"

@@ -89,7 +89,7 @@ def test_a_plan_is_in_the_order_of_time_and_one_text():
         ("crash redis[0] at 1s", "crash is not for redis; it is for client[0]"),
         ("slow redis[0] at 1s", "slow needs a length"),
         ("pause client[0] at 1s", "pause needs a length"),
-        ("script-flush redis[0] at 1s for 1s", "happens at one moment; leave for out"),
+        ("script-flush redis[0] at 1s for 1s", "happens at one moment; remove `for`"),
         ("pause redis[0] at 1s for 0", "a pause of 0 does nothing"),
         ("delay redis[0] at 1s", "delay needs by; for example delay(by=20ms)"),
         ("restart(data=lost) redis[0] at 1s", '"lost" is not one of keep, lose; did you mean lose?'),
@@ -106,6 +106,8 @@ def test_a_plan_is_in_the_order_of_time_and_one_text():
         ("clock(by=-0) redis[0] at 1s", "0 changes nothing"),
         ("failover(lag=2s) redis[0] at 1s", "is too long; at most 1s"),
         ("failover postgres at 1s", "failover is not for postgres; it is for redis[0]"),
+        ("clock(by=+1s) postgres at 1s", "it is for redis[0]: pybench starts no Postgres under libfaketime"),
+        ("kill process[0] at 1s for 1s", "moment; remove `for`: a killed process is not started again"),
         ([], "is not a plan of faults"),
     ],
 )
@@ -158,7 +160,7 @@ def test_options_add_faults_to_one_plan_and_none_adds_healthy_cells():
         ({"faults": "clock(by=1s) redis at 1s", **BREAKING}, "clock needs its process"),
         ({"faults": "slow redis at 1s for 9ms", "redis": "redis://localhost:1"}, "--break-my-servers allows it"),
         ({"faults": "pause redis at 1s", **BREAKING}, "the pause of your own server needs a length"),
-        ({"faults": KILL, "mode": "saturate"}, "looks for the rate of healthy servers"),
+        ({"faults": KILL, "mode": "saturate"}, "looks for the limit on healthy servers"),
     ],
 )
 def test_a_fault_that_a_cell_cannot_have_is_refused(options: dict[str, object], reason: str):
@@ -229,7 +231,7 @@ def test_the_spec_has_the_faults_of_the_core_and_when_servers_are_harmed():
 
 def test_what_checks_a_run_has_no_faults():
     [one] = expand(matrix_from_options(strategy="mutex", faults=KILL))
-    assert control.control_cell([one], "redis", ServerKind.REDIS).faults == NO_FAULTS
+    assert [cell.faults for cell in control.control_cells([one])] == [NO_FAULTS]
     assert control.round_trip_cell([one], "redis", ServerKind.REDIS).faults == NO_FAULTS
     assert probes.probe_cells([one])[0].faults == NO_FAULTS
 
@@ -343,8 +345,9 @@ def test_the_figures_of_a_trial_are_those_of_its_faults_as_they_were():
     )
     [row] = fault_rows(carried, 10 * S)
     assert (row["from_ns"], row["until_ns"], row["planned_from_ns"]) == (250 * MS, 900 * MS, S)
-    assert set(fault_columns([], result).values()) == {None}
-    columns = fault_columns([*carried, Carried(Fault.parse("crash client[0] at 1s"))], result)
+    assert set(fault_columns([], result, one_holder=True).values()) == {None}
+    crashed = [*carried, Carried(Fault.parse("crash client[0] at 1s"))]
+    columns = fault_columns(crashed, result, one_holder=True)
     assert columns["unavailable_ms"] == 200, "three empty steps came before the fault, and ended before it"
     assert (columns["grants_before_per_s"], columns["grants_during_per_s"], columns["grants_after_per_s"]) == (
         40,
@@ -353,4 +356,26 @@ def test_the_figures_of_a_trial_are_those_of_its_faults_as_they_were():
     )
     assert columns["acquire_p50_before_us"] == pytest.approx(200, rel=0.01)
     assert (columns["orphans"], columns["time_to_free_ms"], columns["time_to_know_ms"]) == (1, 9, None)
-    assert fault_columns(carried, result)["orphans"] is None, "nobody crashed"
+    assert fault_columns(carried, result, one_holder=True)["orphans"] is None, "nobody crashed"
+    among_others = fault_columns(crashed, result, one_holder=False)
+    assert (among_others["orphans"], among_others["time_to_free_ms"]) == (1, None)
+    assert among_others == {**columns, "time_to_free_ms": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "freed"),
+    [
+        ({"strategy": "mutex"}, 9),
+        ({"strategy": "semaphore(permits=1)"}, 9),
+        ({"strategy": "semaphore(permits=2)"}, None),
+        ({"strategy": "read-write", "read_share": "0"}, 9),
+        ({"strategy": "read-write", "read_share": "0.5"}, None),
+        ({"strategy": "pg-optimistic"}, None),
+        ({"strategy": "none"}, None),
+    ],
+)
+def test_a_time_to_free_is_known_where_a_key_has_one_holder_at_a_time(options: dict[str, str], freed: int | None):
+    (cell,) = expand(matrix_from_options(faults="crash client[0] at 1s", concurrency="8", **options))
+    done = {"orphans": 1, "spans": [], "time_to_free_ns": [9 * MS], "time_to_know_ns": []}
+    made = record(cell, result=FakeResult(faults=done), carried=[Carried(cell.faults.faults[0])])
+    assert (made.row["orphans"], made.row["time_to_free_ms"]) == (1, freed)

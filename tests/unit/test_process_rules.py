@@ -10,7 +10,8 @@ from pybench.matrix import expand, matrix_from_options
 from pybench.matrix.faults import Fault, Faults
 from pybench.notation import BadValue
 from pybench.planning import control, probes
-from pybench.planning.plan import make_plan
+from pybench.planning.plan import TRIAL_OVERHEAD_NS, before_trials_ns, make_plan
+from pybench.planning.process_rules import starting_ns
 from pybench.strategies import CATALOGUE
 
 
@@ -89,15 +90,35 @@ def test_a_lock_promises_under_a_killed_process_what_it_promises_under_a_crash()
     assert under("pause process[0] at 1s for 1ms") == under("pause client[0] at 1s for 1ms") == (True, True, False)
 
 
-def test_control_and_probes_use_the_most_processes_and_baselines_none():
+def test_probes_use_the_most_processes_and_baselines_none():
     matrix = matrix_from_options(strategy="mutex", concurrency="64", processes=["0", "12"], threads=["1", "2"])
     cells = expand(matrix)
-    checked = control.control_cell(cells, "redis", matrix.backends["redis"].kind)
-    assert (checked.processes, checked.threads, checked.concurrency) == (12, 2, 48)
     (probe,) = probes.probe_cells(cells)
     assert (probe.processes, probe.threads, probe.concurrency) == (12, 2, 48)
-    baseline = control.client_cost_cell(cells[-1], "redis", matrix.backends["redis"].kind)
+    baseline = control.client_cost_cell(cells[-1], "redis")
     assert (baseline.processes, baseline.threads) == (0, 1)
+
+
+def test_a_probe_has_a_load_that_a_cell_has():
+    cells = [
+        cell
+        for processes, threads in (("0", "16"), ("8", "1"))
+        for cell in expand(
+            matrix_from_options(strategy="mutex", concurrency="64", processes=processes, threads=threads)
+        )
+    ]
+    (probe,) = probes.probe_cells(cells)
+    assert (probe.processes, probe.threads, probe.concurrency) == (8, 1, 16)
+
+
+def test_the_time_before_the_trials_covers_the_start_of_the_processes_of_each_check():
+    def before_s(processes: list[str]) -> float:
+        return before_trials_ns(expand(matrix_from_options(strategy="mutex", processes=processes))) / 1e9
+
+    started_s = starting_ns(expand(matrix_from_options(strategy="mutex", processes="4"))[0]) / 1e9
+    # Both parts of the probe have processes, and so has a control of its own beside that of one process.
+    assert before_s(["4"]) == pytest.approx(before_s(["0"]) + 3 * started_s)
+    assert before_s(["0", "4"]) == pytest.approx(before_s(["4"]) + control.CONTROL_NS / 1e9 + TRIAL_OVERHEAD_NS / 1e9)
 
 
 @pytest.mark.parametrize("value", ["-1", "65", "two"])

@@ -210,7 +210,7 @@ def test_a_plan_takes_longer_by_the_round_trips_outside_of_the_windows():
 def test_the_checks_of_a_run_itself_stand_on_the_machine_as_it_is():
     (one,) = expand(matrix_from_options(strategy="mutex", rtt="20ms"))
     idle = control.round_trip_cell([one], "redis", ServerKind.REDIS)
-    checks = [idle, control.control_cell([one], "redis", ServerKind.REDIS), *probes.probe_cells([one])]
+    checks = [idle, *control.control_cells([one]), *probes.probe_cells([one])]
     assert all(check.rtt.is_zero for check in checks)
 
 

@@ -287,7 +287,7 @@ def test_a_rate_that_round_trips_make_impossible_is_the_highest_of_the_stages():
 def test_the_checks_of_a_run_itself_have_a_steady_load():
     (one,) = expand(matrix_from_options(strategy="mutex", stages=RAMP))
     idle = control.round_trip_cell([one], "redis", ServerKind.REDIS)
-    checks = [idle, control.control_cell([one], "redis", ServerKind.REDIS), *probes.probe_cells([one])]
+    checks = [idle, *control.control_cells([one]), *probes.probe_cells([one])]
     assert not any(check.stages for check in checks)
 
 

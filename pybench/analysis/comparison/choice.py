@@ -126,11 +126,16 @@ def _candidates(loads: Sequence[LoadCells]) -> list[str]:
 
 
 def _alone(lock: str, loads: Sequence[LoadCells]) -> Basis:
-    """Why `lock` is the only candidate."""
+    """Why `lock` is the only candidate; NOT_CONTESTED where that rests on loads at which it was not measured."""
     others = [one for load in loads for one in load.entrants if one.lock != lock]
     if not others:
         return Basis.ONLY_LOCK
-    return Basis.ONLY_RANKED if all(one.out is not None for one in others) else Basis.ONLY_SAFE
+    ranked = {one.lock for one in others if one.out is None}
+    rivals = ranked or {one.lock for one in others}
+    measured = [{one.lock for one in load.entrants} for load in loads]
+    if not any(lock in locks and rivals & locks for locks in measured):
+        return Basis.NOT_CONTESTED
+    return Basis.ONLY_SAFE if ranked else Basis.ONLY_RANKED
 
 
 def _decide(

@@ -245,7 +245,7 @@ class Basis(StrEnum):
     ONLY_SAFE = "only safe"
     """Every other lock that is ranked at some load was unsafe at another."""
     NOT_CONTESTED = "not contested"
-    """No two locks are ranked at one load."""
+    """No two locks are ranked at one load; or the only candidate was measured at no load of another lock."""
     DECIDED = "decided"
     """Each other lock was dropped at one of the steps."""
     DEPENDS = "depends"

@@ -62,7 +62,7 @@ def _run(stage: Stage) -> Iterator[Case]:
             for has_key in (False, True):
                 stage.note(_label(lock, has_key=has_key))
                 yield _case(stage, proxy, lock, f"product-{number}-{has_key}", has_key=has_key)
-    service.kill()
+    service.end()
 
 
 def _settings(stage: Stage) -> Settings:

@@ -137,7 +137,7 @@ def _case(stage: Stage, lock: ChosenLock, own: str, url: str) -> Case:
             actor.hear()
         _harm_leaders(election)
         for actor in actors:
-            actor.kill()
+            actor.end()
     with resource.conversation() as conversation:
         terms = conversation.ask("LRANGE", key, "0", "-1")
         conversation.ask("DEL", key, f"{key}:fence")

@@ -16,6 +16,7 @@ from pybench.numbers import missing, plural
 from pybench.report.cautions.caution import SHOWN_CELLS, Caution, listed
 from pybench.report.cautions.of_load import strain
 from pybench.report.cautions.of_servers import circumstances
+from pybench.report.run_facts import control_rows
 from pybench.report.sections import faults
 from pybench.report.view import View
 
@@ -30,9 +31,7 @@ def cautions(view: View) -> list[Caution]:
     manifest = view.run.manifest
     found: list[Caution] = []
     if view.cells and not controls_caught(manifest["control"]):
-        found.append(
-            Caution("VOID", f"{_missed_controls(manifest['control'])}, so no verdict can be given.", grave=True)
-        )
+        found.append(Caution("VOID", f"{_missed_controls(manifest)}, so no verdict can be given.", grave=True))
     if manifest["status"] == "running":
         found.append(
             Caution(
@@ -54,12 +53,14 @@ def cautions(view: View) -> list[Caution]:
     return found
 
 
-def _missed_controls(controls: Sequence[Mapping[str, Any]]) -> str:
+def _missed_controls(manifest: Mapping[str, Any]) -> str:
     """Which controls were not caught."""
-    plants = [entry for entry in controls if "kind" in entry and not entry["caught"]]
-    if not controls or any(not entry["caught"] for entry in controls if "kind" not in entry):
-        missed = "The control of this run, clients without a lock, was not caught"
-        return f"{missed}. The checker would have missed violations too"
+    plants = [entry for entry in manifest["control"] if "kind" in entry and not entry["caught"]]
+    controls = control_rows(manifest)
+    missed = [where for where, caught, _ in controls if not caught]
+    if missed or not manifest["control"]:
+        which = f"control on {' and '.join(missed)}" if len(controls) > 1 else "control of this run"
+        return f"The {which}, clients without a lock, was not caught. The checker would have missed violations too"
     named = listed([f"{entry['kind']} for {entry['strategy']}" for entry in plants]).removesuffix(".")
     return f"The checker missed a planted fault: {named}. It would have missed the same fault of a lock"
 
