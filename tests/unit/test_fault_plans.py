@@ -158,11 +158,18 @@ def test_options_add_faults_to_one_plan_and_none_adds_healthy_cells():
         ({"faults": "clock(by=1s) redis at 1s", **BREAKING}, "clock needs its process"),
         ({"faults": "slow redis at 1s for 9ms", "redis": "redis://localhost:1"}, "--break-my-servers allows it"),
         ({"faults": "pause redis at 1s", **BREAKING}, "the pause of your own server needs a length"),
+        ({"faults": "drop-renewals client[0] at 1s"}, "mutex renews no lease here, so this fault does nothing"),
         ({"faults": KILL, "mode": "saturate"}, "looks for the rate of healthy servers"),
     ],
 )
 def test_a_fault_that_a_cell_cannot_have_is_refused(options: dict[str, object], reason: str):
     assert reason in why_refused(strategy="mutex", **options)
+
+
+def test_only_renewals_that_are_sent_can_be_dropped():
+    dropped = {"faults": "drop-renewals client[0] at 1s"}
+    assert not planned(strategy="watchdog,fenced", **dropped).refused
+    assert "fenced renews no lease here" in why_refused(strategy="fenced(renew=off)", **dropped)
 
 
 def test_connections_to_a_given_server_may_be_harmed():
