@@ -60,6 +60,7 @@ def test_what_can_be_spread_is_planned(options: dict[str, str]):
         ("kill process[0] at 1s for 500ms", "kill happens at one moment"),
         ("pause process[0] at 1s", "pause needs a length"),
         ("restart process[0] at 1s", "restart is not for process"),
+        ("cut process[0] at 1s", "cut is not for process"),
         ("pause process[0] at 1s for 0", "a pause of 0 does nothing"),
     ],
 )
