@@ -121,9 +121,10 @@ def test_the_line_of_a_wrong_fault_is_named(tmp_path):
     )
     with pytest.raises(InputError, match=r":6:36: axes.faults.target: .*did you mean redis\[0\]\?"):
         load_matrix(file)
-    file.write_text("fixed: {strategy: mutex, faults: [{at: 1s, do: kill, target: redis[0]}]}")
-    with pytest.raises(InputError, match="within braces a value with brackets needs quotes"):
-        load_matrix(file)
+    for unquoted in ("[{at: 1s, do: kill, target: redis[0]}]", "[kill redis[0] at 1s]"):
+        file.write_text(f"fixed: {{strategy: mutex, faults: {unquoted}}}")
+        with pytest.raises(InputError, match="a value that has brackets needs quotes, as in 'redis\\[0\\]'"):
+            load_matrix(file)
 
 
 def test_a_fixed_list_is_one_plan_and_an_axis_has_a_plan_each():
