@@ -104,7 +104,7 @@ def _past_lease(strategy: Strategy, arguments: Arguments) -> tuple[str, ...]:
     if strategy.lease is Lease.NONE or strategy.judged_by is Judge.GUARD:
         return ()
     unguarded = " where the resource does not check the fence" if Promise.FENCE in strategy.promises else ""
-    if not strategy.extends_lease or strategy.argument("renew", arguments) == "off":
+    if not strategy.renews(arguments):
         return (f"work past the ttl{unguarded}",)
     longest = strategy.argument("max_hold_ms", arguments)
     capped = (f"work past max_hold_ms={longest}",) if longest else ()

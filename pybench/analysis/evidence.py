@@ -35,15 +35,17 @@ def too_little(trials: pd.DataFrame) -> str | None:
         had_probe = PROBED in granted and not granted[PROBED].isna().all()
         alone = int(granted["concurrency"].iloc[0]) == 1
         return (
-            "no grant was contended, and the probe of the lock had too few contended grants to judge it"
+            "no grant was contended, and the probe of the lock had too few contended grants to judge it: lengthen "
+            "duration, or add clients"
             if had_probe and not alone
             else None
         )
     # The text has no counts, so that reports can name all cells with this reason together.
     if (granted["contended_grants"] == 0).any():
-        return "no violation, but at least one trial had no contended grant"
+        return "no violation, but at least one trial had no contended grant: lengthen duration, or add clients"
     if contended < LEAST_CONTENDED:
-        return f"no violation, but fewer than {LEAST_CONTENDED} contended grants, and SAFE needs {LEAST_CONTENDED}"
+        few = f"no violation, but fewer than {LEAST_CONTENDED} contended grants, and SAFE needs {LEAST_CONTENDED}"
+        return f"{few}: add trials, or lengthen duration"
     return None
 
 

@@ -30,7 +30,7 @@ from pybench.matrix.durations import MS
 from pybench.matrix.fault_kinds import Does, Target
 from pybench.matrix.faults import Fault, Faults, recorded_faults
 from pybench.numbers import missing
-from pybench.strategies import Arguments, Judge, Strategy
+from pybench.strategies import Arguments, Exclusion, Judge, Strategy
 
 if TYPE_CHECKING:
     from pybench.matrix.cells import Cell
@@ -131,3 +131,12 @@ def recorded(row: Mapping[str, Any]) -> Under:
         appendfsync="off" if missing(appendfsync) else str(appendfsync),
         ttl_ms=0 if ttl_ms is None or missing(ttl_ms) else int(ttl_ms),
     )
+
+
+def unpromised(row: Mapping[str, Any]) -> str:
+    """Why the lock of `row` need not have been safe under its faults, as a clause; empty where it promises to be."""
+    known = entry_of(row)
+    if known is None or known[0].with_arguments(known[1]).exclusion is Exclusion.NOTHING:
+        return ""
+    under = recorded(row)
+    return "" if under.exclusion else f"the lock does not promise to survive this: {under.excuse}"

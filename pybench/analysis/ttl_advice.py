@@ -21,7 +21,7 @@ from pybench.analysis.histograms import Buckets
 from pybench.matrix.durations import MS
 from pybench.matrix.values import Distribution
 from pybench.numbers import format_percent, format_us
-from pybench.planning.forecast import needed_ttl_ns
+from pybench.planning.forecast import needed_ttl_ns, shares_by_ttl
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,7 +129,9 @@ def sentence(advice: Advice, ttl_ms: float) -> str:
 
 
 def _would_leave(ttls: Sequence[tuple[float, float]]) -> str:
-    return " and ".join(f"a ttl of {format_us(ns / 1e3)} would leave {format_percent(left)}" for ns, left in ttls)
+    return " and ".join(
+        f"a ttl of {ttl} would leave {format_percent(left)}" for ttl, left in shares_by_ttl(ttls).items()
+    )
 
 
 def call_ns(trials: pd.DataFrame) -> float:

@@ -111,8 +111,7 @@ def _lines(worlds: Worlds, found: Search, shown: list[Shortest]) -> Iterator[str
         )
     if found.outside:
         yield from _indented(
-            f"outside its promise: two clients held the lock in {plural(len(found.outside), 'world')}, "
-            f"{_seeds_text(found.outside)}"
+            f"outside its promise: violations in {plural(len(found.outside), 'world')}, {_seeds_text(found.outside)}"
         )
     if len(found.broken) > 1:
         yield from _indented(f"broken promises: {_seeds_text(found.broken)}")

@@ -26,6 +26,7 @@ from pybench.analysis.assumptions import (
 from pybench.analysis.comparison import Out
 from pybench.analysis.comparison.entrants import lock_name
 from pybench.analysis.comparison.pairs import ENOUGH_BLOCKS
+from pybench.analysis.fault_promises import unpromised
 from pybench.analysis.limits import interval_text
 from pybench.analysis.quantile_text import POOLED_MEANS, is_pooled, quantile_text
 from pybench.analysis.stats import confidence
@@ -50,6 +51,7 @@ EVIDENCE = {NOT_CONTENDED: ", not contended", BY_PROBE: " by probe"}
 """What stands behind SAFE where it does not rest on contended grants of the cell itself."""
 GAP = 2
 NOTES_SHOWN = 8
+PLANS_NAMED = 4
 KEEP = 0
 """The `drop` of a column that is never dropped."""
 
@@ -216,22 +218,40 @@ def _not_ranked(entries: Sequence[Entry]) -> list[str]:
 
 
 def _stands_on(entries: Sequence[Entry]) -> list[str]:
-    """What SAFE does not cover, a line for each safe lock."""
-    rows = {(entry.standing.lock, servers_of(entry.row)): entry.row for entry in entries if entry.verdict == "SAFE"}
-    lines: dict[str, None] = {}
-    for (lock, servers), row in rows.items():
-        known = entry_of(row)
+    """What SAFE does not cover: a line for each safe lock, and one for each cell that was safe without a promise."""
+    labels: dict[str, dict[str, None]] = {}
+    covers: dict[tuple[str, str], dict[str, None]] = {}
+    lucky: dict[tuple[str, str], None] = {}
+    for entry in entries:
+        if entry.verdict != "SAFE":
+            continue
+        name, servers = lock_name(entry.row), servers_of(entry.row)
+        labels.setdefault(name, {})[entry.standing.lock] = None
+        known = entry_of(entry.row)
         limit = would_not_survive(*known) if known else ""
-        condition = [badge for badge in badges(row) if badge not in (servers, *EVIDENCE)]
+        condition = [f", {badge}" for badge in badges(entry.row) if badge not in (servers, *EVIDENCE)]
         if limit or condition:
-            # All retry policies of a lock have the same limits: one line names the lock.
-            of_servers = [other for (_, its_servers), other in rows.items() if its_servers == servers]
-            which = lock if len(of_servers) == len({lock_name(other) for other in of_servers}) else lock_name(row)
             where = f"on {servers}" if servers == HEALTHY else servers
-            lines[f"{which}: SAFE {where}{''.join(f', {one}' for one in condition)}; {limit}"] = None
+            covers.setdefault((name, f"{''.join(condition)}; {limit}"), {})[where] = None
+        if why := unpromised(entry.row):
+            plan = recorded_faults(entry.row.get("faults")).text
+            lucky[name, f"under {plan}: no violation was seen, but {why}"] = None
+    # All retry policies of a lock have the same limits: one line names the lock.
+    which = {name: next(iter(found)) if len(found) == 1 else name for name, found in labels.items()}
+    lines = [f"{which[name]}: SAFE {_listed(list(where))}{limit}" for (name, limit), where in covers.items()]
     if len(lines) > NOTES_SHOWN:
-        return ["SAFE on healthy servers: `pybench strategies` lists what each lock would not survive"]
-    return list(lines)
+        lines = ["SAFE covers no other event: `pybench strategies` lists what each lock would not survive"]
+    told = [f"{which[name]} {why}" for name, why in lucky]
+    if len(told) > NOTES_SHOWN:
+        told[NOTES_SHOWN:] = [f"and {len(told) - NOTES_SHOWN} more: see the report"]
+    return lines + told
+
+
+def _listed(where: Sequence[str]) -> str:
+    """`on healthy servers, under kill redis[0] and under 3 further plans of faults`."""
+    if len(where) > PLANS_NAMED:
+        where = [*where[: PLANS_NAMED - 1], f"under {len(where) - PLANS_NAMED + 1} further plans of faults"]
+    return " and ".join(filter(None, (", ".join(where[:-1]), where[-1])))
 
 
 def _legend(entries: Sequence[Entry], columns: Sequence[Column]) -> list[str]:

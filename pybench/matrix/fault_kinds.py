@@ -124,7 +124,8 @@ def _jump_text(ns: int) -> str:
 
 _REDIS = (Target.REDIS,)
 _SERVERS = (Target.REDIS, Target.POSTGRES)
-_ALL = tuple(Target)
+_LINKED = (*_SERVERS, Target.CLIENT)
+"""What a connection belongs to. The core, which harms connections, does not know the processes of a trial."""
 _COUNT = ["integer", "string"]
 _BY = Parameter(
     _positive,
@@ -170,7 +171,7 @@ def _of_server(
 
 
 def _of_links(meaning: str, lasting: Lasting = Lasting.TO_THE_END, **parameters: Parameter) -> Kind:
-    return Kind(meaning, lasting, Does.DISTURBS, _ALL, by_core=True, parameters=parameters)
+    return Kind(meaning, lasting, Does.DISTURBS, _LINKED, by_core=True, parameters=parameters)
 
 
 def _of_client(meaning: str, lasting: Lasting = Lasting.TO_THE_END) -> Kind:

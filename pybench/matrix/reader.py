@@ -143,7 +143,7 @@ class Document:
         elif problem in (_TOO_DEEP, _TOO_MANY):
             pass
         elif line[mark.column : mark.column + 1] == "[" and line[mark.column - 1 : mark.column].isalnum():
-            problem = "within braces a value with brackets needs quotes"
+            problem = "within braces or brackets a value that has brackets needs quotes, as in 'redis[0]'"
         elif "another document" in problem:
             problem = "a second document begins here; a file may hold one matrix only"
         else:

@@ -11,6 +11,7 @@ from pybench.matrix.durations import format_duration
 from pybench.matrix.fault_kinds import BREAK_MY_SERVERS, Does, Target
 from pybench.numbers import plural
 from pybench.planning.needs import all_parts_of
+from pybench.strategies import CATALOGUE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,8 @@ def why_no_faults(cell: Cell, matrix: Matrix) -> str | None:
         is_given = place is not None and backends[place].is_given
         if is_given and not fault.kind.by_core and (reason := _of_given(fault, may_harm=may_harm)):
             return f"{fault.text}: {reason}"
+        if fault.do == "drop-renewals" and not CATALOGUE[cell.strategy].renews(cell.args):
+            return f"{fault.text}: {cell.strategy} renews no lease here, so this fault does nothing; drop this fault"
         if reason := _beyond(fault, window_ns):
             return f"{fault.text}: {reason}"
     return None
@@ -135,7 +138,8 @@ def _missing(fault: Fault, cell: Cell, kinds: Sequence[ServerKind]) -> str | Non
     kind = fault.on.server_kind
     if fault.on is Target.PROCESS:
         if not cell.processes:
-            return f"the cell has no worker processes; add processes: {fault.index + 1}, or use client[0]"
+            # With one process alone, its death would end the load.
+            return f"the cell has no worker processes; add processes: {max(2, fault.index + 1)}, or use client[0]"
         last = f"process[{cell.processes - 1}]"
         has = plural(cell.processes, "process", "processes")
         return f"the cell has {has}; the last one is {last}" if fault.index >= cell.processes else None

@@ -7,7 +7,7 @@ with an idle server. The measured rate is rarely higher, so a p99 takes at least
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pybench.matrix.conditions import AxisValue, say_conditions
@@ -79,6 +79,14 @@ def needed_ttl_ns(hold_ns: float, call_ns: float) -> float:
     return float(math.ceil(round(exact / step, 9)) * step)
 
 
+def shares_by_ttl(ttls: Iterable[tuple[float, float]]) -> dict[str, float]:
+    """The share of holds past each ttl, by the ttl in words; `ttls` in nanoseconds, the largest share first.
+
+    Where two ttls read alike, the smaller share holds for both.
+    """
+    return {format_us(ns / 1e3): share for ns, share in ttls}
+
+
 def hold_tails(cells: Sequence[Cell]) -> list[str]:
     """A sentence for each hold and lease where more than 1 in 1,000 holds outlasts the lease.
 
@@ -102,9 +110,9 @@ def hold_tails(cells: Sequence[Cell]) -> list[str]:
 
 def _tail(cell: Cell, lease_ms: int, beyond: float) -> str:
     call_ns = CALL_NS + added_ns(cell)
-    ttls = {share: needed_ttl_ns(cell.hold.quantile(1 - share), call_ns) for share in SHARES_SHOWN if share < beyond}
+    ttls = [(needed_ttl_ns(cell.hold.quantile(1 - share), call_ns), share) for share in SHARES_SHOWN if share < beyond]
     lengths = " and ".join(
-        f"{format_percent(share)} would outlast a ttl of {format_us(ns / 1e3)}" for share, ns in ttls.items()
+        f"{format_percent(share)} would outlast a ttl of {ttl}" for ttl, share in shares_by_ttl(ttls).items()
     )
     return (
         f"{format_percent(beyond)} of the holds of {cell.hold.text} outlast the lease of {format_lease(lease_ms)}: two "

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pybench.analysis import histograms, stats
-from pybench.records.parts import COMMAND_STEP_NS, step_ns
+from pybench.records.parts import COMMAND_STEP_NS, KILLED, step_ns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,11 +33,12 @@ def client_rows(columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
     rows = [_client(plain, client) for client in range(min(count, MOST_CLIENTS))]
     if count > MOST_CLIENTS:
         rest = {name: int(columns[name][MOST_CLIENTS:].sum()) for name in (*SUMMED, "wait_sum_ns")}
+        known = SUMMED[:1] if KILLED in columns and columns[KILLED][MOST_CLIENTS:].any() else SUMMED
         rows.append(
             {
                 "client": None,
                 "clients": count - MOST_CLIENTS,
-                **{name: rest[name] for name in SUMMED},
+                **{name: rest[name] if name in known else None for name in SUMMED},
                 "wait_mean_us": _us_each(rest["wait_sum_ns"], rest["grants"]),
                 **dict.fromkeys([f"wait_{name}_us" for name in QUANTILES]),
                 "longest_wait_us": int(columns["wait_max_ns"][MOST_CLIENTS:].max()) / 1e3,
@@ -48,8 +49,10 @@ def client_rows(columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
 
 def _client(plain: Mapping[str, Sequence[int]], client: int) -> dict[str, Any]:
     waits = plain["waits"][client]
-    # Of a client whose process was killed only the grants are known.
-    known = SUMMED if plain["attempts"][client] >= plain["grants"][client] else SUMMED[:1]
+    killed = KILLED in plain and bool(plain[KILLED][client])
+    # Of a client whose process was killed only the grants are known, and the waits for them.
+    known = SUMMED[:1] if killed else SUMMED
+    unknown = killed and not plain["grants"][client]
     return {
         "client": client,
         "clients": 1,
@@ -59,7 +62,7 @@ def _client(plain: Mapping[str, Sequence[int]], client: int) -> dict[str, Any]:
             f"wait_{name}_us": plain[f"wait_{name}_ns"][client] / 1e3 if stats.enough(waits, q) else None
             for name, q in QUANTILES.items()
         },
-        "longest_wait_us": plain["wait_max_ns"][client] / 1e3,
+        "longest_wait_us": None if unknown else plain["wait_max_ns"][client] / 1e3,
     }
 
 

@@ -1,7 +1,8 @@
 """The verdict on histories: those of a run, trial by trial, and those of other programs, merged into one.
 
-Promises: the history of a trial gets the counts, violations and sentences of the trial's record. Another program's
-history is SAFE only if grants were contended.
+Promises: the history of a trial gets the counts, violations and sentences of the trial's record. With the folder of
+its run it gets the verdict of the record, too: under the faults of its cell, and with the values of the guarded work.
+Another program's history is SAFE only if grants were contended.
 Does not do: knowing whether a program has written all that it did.
 """
 
@@ -14,23 +15,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench import _core, exits
-from pybench.analysis import verdicts
+from pybench.analysis import fault_promises, verdicts
 from pybench.analysis.disturbances import DISTURBED, Trouble, counted, proven
 from pybench.analysis.evidence import LEAST_CONTENDED
 from pybench.analysis.terms import Terms
 from pybench.analysis.verdicts import Judgement, Verdict
+from pybench.columns import EFFECT_COLUMNS
 from pybench.errors import InputError, ServerError
 from pybench.exits import Exit
+from pybench.matrix.guards import recorded_guard
 from pybench.numbers import plural
 from pybench.records import histories
 from pybench.records.manifest import MANIFEST, read_manifest
-from pybench.records.tables import gather, judged_row
+from pybench.records.tables import OF_CELL, gather, judged_row
 from pybench.records.trial import violation_rows
 from pybench.strategies import Exclusion, Judge, Promise
 
 if TYPE_CHECKING:
     from pybench.core_results import JudgedHistory
 
+FAULTS = "faults"
+"""The axis of planned faults, as the id of a cell names it."""
 CAUGHT: Sequence[Mapping[str, Any]] = ({"caught": True},)
 """A history has no control: the same checker has caught those of every run."""
 
@@ -83,6 +88,8 @@ class RunOfHistory:
     controls: Sequence[Mapping[str, Any]]
     probes: Sequence[Mapping[str, Any]]
     rows: Mapping[tuple[str, int], Mapping[str, Any]]
+    cells: Mapping[str, Mapping[str, Any]]
+    """The cells of the manifest, by id: also those of a trial without a record."""
 
 
 def judge_paths(paths: Iterable[Path]) -> list[HistoryVerdict]:
@@ -120,7 +127,10 @@ def _of_folder(folder: Path) -> list[HistoryVerdict]:
         )
     rows = gather(folder, manifest).trials.to_pylist()
     run = RunOfHistory(
-        manifest["control"], manifest.get("probes", ()), {(row["cell"], row["trial"]): row for row in rows}
+        manifest["control"],
+        manifest.get("probes", ()),
+        {(row["cell"], row["trial"]): row for row in rows},
+        {cell["id"]: cell for cell in manifest.get("cells", ())},
     )
     return _judged(sources, run)
 
@@ -147,6 +157,9 @@ def _judged(sources: Iterable[tuple[str, Iterator[bytes]]], run: RunOfHistory | 
 def _verdict(history: JudgedHistory, run: RunOfHistory | None) -> HistoryVerdict:
     header = json.loads(history["header"])
     key, terms = histories.section_key(header), terms_of(header["promises"])
+    row = run.rows.get(key) if run is not None and key is not None else None
+    if run is not None and key is not None:
+        terms = _in_run(terms, row, run.cells.get(key[0], {}))
     extra = dict(history["counts"])
     # Dictionaries as of a trial, but clients of other programs are texts.
     violations: list[Any] = [_with_numbers(one) if key else one for one in history["violations"]]
@@ -155,16 +168,10 @@ def _verdict(history: JudgedHistory, run: RunOfHistory | None) -> HistoryVerdict
     if extra.pop("disturbed", 0):
         trouble = Trouble(ServerError("the servers were disturbed"), extra.pop("intact_ns", float("inf")))
     totals, kept = counted(totals, violations, trouble)
-    counts = dict.fromkeys(verdicts.EFFECTS) | totals | extra
+    effects = {name: row[name] for name in EFFECT_COLUMNS} if row is not None and terms.guard else {}
+    counts = dict.fromkeys(verdicts.EFFECTS) | effects | totals | extra
     rows = list(violation_rows(kept, terms, _zeros() | counts))
-    judgement, of_record = _judgement(counts, terms, key, run)
-    judgement = proven(judgement, DISTURBED if trouble else "complete")
-    notes = [f"{file}: line {line} was torn off and is left out" for file, line in history["torn"]]
-    if history["finding"]:
-        file, line = history["finding"]
-        notes.append(f"{file}:{line}: the event is impossible in the state of its client: {history['first_finding']}")
-    if key and run and not of_record:
-        notes.append("the run has no record of this trial: it was killed in it, or the trial was run again")
+    judgement = proven(_judgement(counts, terms, key, row, run), DISTURBED if trouble else "complete")
     return HistoryVerdict(
         name=key[0] if key else header.get("lock") or "histories",
         trial=key[1] if key else None,
@@ -177,25 +184,57 @@ def _verdict(history: JudgedHistory, run: RunOfHistory | None) -> HistoryVerdict
         events=history["events"],
         clients=history["clients"],
         keys=history["keys"],
-        notes=notes,
+        notes=list(_notes(history, key, row, run, broken=judgement.promise_broken)),
     )
 
 
+def _in_run(terms: Terms, row: Mapping[str, Any] | None, cell: Mapping[str, Any]) -> Terms:
+    """`terms` under the faults of the trial's cell, and with its guard where the record has the values."""
+    if row is None:
+        return replace(terms, under=fault_promises.recorded(cell))
+    return replace(terms, under=fault_promises.recorded(row), guard=recorded_guard(row["guard"]))
+
+
+def _notes(
+    history: JudgedHistory,
+    key: tuple[str, int] | None,
+    row: Mapping[str, Any] | None,
+    run: RunOfHistory | None,
+    *,
+    broken: bool,
+) -> Iterator[str]:
+    for file, line in history["torn"]:
+        yield f"{file}: line {line} was torn off and is left out"
+    if history["finding"]:
+        file, line = history["finding"]
+        yield f"{file}:{line}: the event is impossible in the state of its client: {history['first_finding']}"
+    if key and run and row is None:
+        yield "the run has no record of this trial: it was killed in it, or the trial was run again"
+    if key and not run and f" {FAULTS}=" in key[0] and broken:
+        yield (
+            f"{key[0]}, trial {key[1]}: a history alone does not say what its lock promises under faults; name the "
+            "folder of the run instead"
+        )
+
+
 def _judgement(
-    counts: Mapping[str, Any], terms: Terms, key: tuple[str, int] | None, run: RunOfHistory | None
-) -> tuple[Judgement, bool]:
-    """The judgement, and whether the run has a record of this trial."""
-    row = run.rows.get(key) if run is not None and key is not None else None
+    counts: Mapping[str, Any],
+    terms: Terms,
+    key: tuple[str, int] | None,
+    row: Mapping[str, Any] | None,
+    run: RunOfHistory | None,
+) -> Judgement:
+    """The judgement; `row` is the record of the trial."""
     if run is not None and row is not None:
-        known = {name: row[name] for name in ("strategy", "args", "backend", "status", "concurrency")}
-        return judged_row({**counts, **terms.columns(), **known}, run.controls, run.probes).judgement, True
+        known = {name: row[name] for name in OF_CELL}
+        return judged_row({**known, **counts, **terms.columns()}, run.controls, run.probes).judgement
     controls = CAUGHT if run is None else run.controls
     judgement = verdicts.judge(counts, terms, control_caught=verdicts.controls_caught(controls))
     contended = counts["contended_grants"] or 0
     if key is None and judgement.verdict is Verdict.SAFE and contended < LEAST_CONTENDED:
         few = f"no violation, but only {plural(contended, 'contended grant')}, and SAFE needs {LEAST_CONTENDED}"
-        judgement = replace(judgement, verdict=Verdict.UNDECIDED, reason=few, bound_per_million=None)
-    return judgement, False
+        return replace(judgement, verdict=Verdict.UNDECIDED, reason=few, bound_per_million=None)
+    return judgement
 
 
 def terms_of(promises: Mapping[str, Any]) -> Terms:

@@ -51,6 +51,8 @@ OF_CLIENTS = (
     *("wait_p50_ns", "wait_p90_ns", "wait_p99_ns"),
 )
 """The columns of the clients: their counts, `waits` of which the quantiles are, and their waits."""
+KILLED = "killed"
+"""A further column of trials with worker processes: whether the client died with its process."""
 
 _COLUMNS = ("timeline", "clients", "writes", "commands")
 _HDR: tuple[Literal["reply_hdr"], Literal["validity_hdr"]] = ("reply_hdr", "validity_hdr")

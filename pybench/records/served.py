@@ -18,6 +18,7 @@ import numpy as np
 from pybench.analysis import histograms
 from pybench.analysis.evidence import LEAST_CONTENDED
 from pybench.matrix.durations import MS
+from pybench.records.parts import KILLED
 from pybench.strategies import Promise
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def clients_served(cell: Cell, result: Outcome) -> float | None:
 def starved_clients(cell: Cell, result: Outcome) -> int | None:
     """The number of clients that asked in the window and had no grant; None in a trial without a grant.
 
-    None too where the number of clients changes: a client that joins last may have no grant without any starvation.
+    None too where the number of clients changes: a client that joins last may have no grant without any starvation. A
+    client that died with its process did not ask to the end of the window, and is not counted.
 
     Without pauses every client of a closed loop asks all the time, even if its only attempt began before the window.
     """
@@ -60,6 +62,8 @@ def starved_clients(cell: Cell, result: Outcome) -> int | None:
     asked = result.clients["attempts"] > 0
     if cell.rate_per_s is None and cell.think.mean() == 0:
         asked = np.ones_like(asked)
+    if KILLED in result.clients:
+        asked = asked.astype(bool) & (result.clients[KILLED] == 0)
     return int(np.count_nonzero(asked & (result.clients["grants"] == 0)))
 
 

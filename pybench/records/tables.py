@@ -40,6 +40,8 @@ DETAILS = {
 }
 """Files that folders of schema 4 and earlier lack, and of schema 5 the last one."""
 VIOLATIONS = "violations.jsonl"
+OF_CELL = (*dict.fromkeys((*READ, "strategy", "args", "backend", "status", "concurrency")),)
+"""The columns of a trial on which its verdict rests besides its counts."""
 LEVEL = 19
 """Of zstd: a run's files are small, and are written once."""
 
@@ -222,8 +224,7 @@ def _judged(trials: pa.Table, controls: Sequence[Mapping[str, Any]], probes: Seq
     """`trials` judged again under these controls and probes, which may be newer than the trials."""
     columns: dict[str, list[Any]] = {}
     counted = (*verdicts.COUNTS, *verdicts.EFFECTS, *verdicts.CIRCUMSTANCES)
-    others = ("grants_per_s", "strategy", "args", "backend", "status", "concurrency")
-    for row in trials.select(list(dict.fromkeys((*counted, *READ, *others)))).to_pylist():
+    for row in trials.select(list(dict.fromkeys((*counted, *OF_CELL, "grants_per_s")))).to_pylist():
         probed = judged_row(row, controls, probes)
         judged = judgement_columns(probed.judgement, row["grants_per_s"]) | probed.columns()
         for name, value in judged.items():

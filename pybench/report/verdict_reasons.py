@@ -11,6 +11,7 @@ import pandas as pd
 
 from pybench.analysis.assumptions import HEALTHY, NOT_CONTENDED, badges, servers_of
 from pybench.analysis.comparison.entrants import BASE_LINE
+from pybench.analysis.fault_promises import unpromised
 from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell, terms_of
 from pybench.matrix.conditions import say_conditions
 from pybench.report.rules import promises_nothing
@@ -122,7 +123,9 @@ def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
 def _stands_on(cell: CellView) -> str:
     """What SAFE depends on. The reason itself names faults, and says where no grant was contended."""
     told = {NOT_CONTENDED} | ({servers} if (servers := servers_of(cell.row)) != HEALTHY else set())
-    return "".join(f"; {badge}" for badge in badges(cell.row) if badge not in told)
+    found = badges(cell.row)
+    untold = [badge for badge in found if badge not in told]
+    return "".join(f"; {one}" for one in (*untold, unpromised(cell.row) if found else "") if one)
 
 
 def _elsewhere(view: View, cell: CellView) -> str:

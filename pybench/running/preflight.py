@@ -91,7 +91,7 @@ def _first_use(members: Sequence[Cell]) -> tuple[Cell, int]:
     """The first use of a lock, with every kind of call that its cells `members` need."""
     cell, taken = members[0], max(member.keys_per_grant for member in members)
     strategy = CATALOGUE[cell.strategy]
-    renews = strategy.extends_lease and strategy.argument("renew", cell.args) != "off"
+    renews = strategy.renews(cell.args)
     arguments = f"({arguments_text(cell.args)})" if cell.args else ""
     use = replace(
         control.undisturbed(cell),

@@ -20,7 +20,7 @@ import numpy as np
 
 from pybench import _core
 from pybench.records.merged_faults import merged_periods
-from pybench.records.parts import OF_CLIENTS, STEP_NS, Columns, Histogram, Placed, TrialPart, merge
+from pybench.records.parts import KILLED, OF_CLIENTS, STEP_NS, Columns, Histogram, Placed, TrialPart, merge
 
 if TYPE_CHECKING:
     from pybench.core_results import BuriedThread, FaultOutcome
@@ -63,9 +63,12 @@ def judged_together(
     if whole.faults is not None:
         faults = {**whole.faults, "orphans": judged["orphans"], "time_to_free_ns": judged["time_to_free_ns"]}
     times = recorded[0]["window"] if recorded else window
+    lengths = [len(part.clients.get("grants", ())) for part in parts]
+    killed: Columns = {KILLED: np.repeat([np.uint64(worker.part is None) for worker in workers], lengths)}
     return replace(
         whole,
         totals=totals,
+        clients={**whole.clients, **killed},
         timeline=_with_offered(whole.timeline, parts),
         histograms=histograms,
         stopped=stopped,

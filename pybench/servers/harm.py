@@ -224,6 +224,11 @@ class ClientPause(Harm):
         with self._server.conversation() as conversation:
             conversation.ask("CLIENT", "PAUSE", str(max(1, round(self._seconds * 1_000))), "ALL")
 
+    def end(self) -> None:
+        """Wait until the server itself has ended the pause: it would hold back a command that ends it, too."""
+        with self._server.conversation(seconds=self._seconds + ANSWER_S) as conversation:
+            conversation.ask("PING")
+
 
 class Slow(Harm):
     """A script keeps the server busy for `seconds`; `begin` returns when it has ended, for no server can end it."""

@@ -266,10 +266,14 @@ class Strategy:
             case Lease.WHOLE_SECONDS:
                 return -(-ttl_ms // 1_000) * 1_000
 
+    def renews(self, arguments: Arguments) -> bool:
+        """Whether a holder renews its lease."""
+        return self.extends_lease and self.argument("renew", arguments) != "off"
+
     def longest_hold_ms(self, ttl_ms: int, arguments: Arguments) -> int | None:
         """How long the lease covers one hold, renewals included; None when nothing ends the hold."""
         lease_ms = self.lease_ms(ttl_ms)
-        if lease_ms is None or not self.extends_lease or self.argument("renew", arguments) == "off":
+        if lease_ms is None or not self.renews(arguments):
             return lease_ms
         most_ms = self._count("max_hold_ms", arguments, otherwise=0)
         return max(lease_ms, most_ms) if most_ms else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from command_line import Pybench
 from pybench.core_results import FuzzTally
 from pybench.fuzz import Search, parse_worlds, search
 
+MANUAL = Path(__file__).parents[2] / "docs/fuzz.md"
 SMALL = ("--ttl", "50ms", "--hold", "20ms", "--length", "250ms")
 """Worlds that take few events."""
 
@@ -27,6 +29,20 @@ def played(pybench_inside: Pybench, command: str, *more: str) -> dict:
     words = shlex.split(command)
     assert words[0] == "pybench"
     return json.loads(pybench_inside(*words[1:], *more, "--json").out)
+
+
+def test_the_manual_shows_what_its_commands_print(pybench_inside: Pybench):
+    """Worlds are the same on any machine; only how long they took is not."""
+    fenced = MANUAL.read_text().split("```")[1::2]
+    commands, answers = fenced[0::2], fenced[1::2]
+    assert [shlex.split(command)[2] for command in commands] == ["fuzz", "replay"]
+    for command, answer in zip(commands, answers, strict=True):
+        out = pybench_inside(*shlex.split(command)[2:]).out
+        assert timeless(out).strip() == timeless(answer).strip()
+
+
+def timeless(text: str) -> str:
+    return re.sub(r"in [\d.]+ s, [\d,]+ events/s", "in ... s, ... events/s", text)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -192,6 +193,58 @@ def test_locks_with_sessions_writes_and_several_keys_are_judged_alike(tmp_path: 
     agrees_with_the_record(pybench.run(strategy=locks, out=tmp_path / "locks", **times))
     several = {"strategy": "multilock(nodes=1)", "keys": 4, "keys_per_grant": 2, "threads": [1, 2]}
     agrees_with_the_record(pybench.run(out=tmp_path / "several", **several, **times))
+
+
+@pytest.fixture(scope="module")
+def run_with_faults(tmp_path_factory: pytest.TempPathFactory) -> pybench.Run:
+    """A Redis that comes back empty while all keys are held, so that they are granted twice."""
+    times = {"trials": 1, "warmup": "0", "duration": "2s", "hold": "1500ms", "ttl": "5s"}
+    load = {"strategy": "mutex", "concurrency": 16, "keys": 2, "faults": "restart(data=lose) redis[0] at 200ms"}
+    return pybench.run(history=True, out=tmp_path_factory.mktemp("judged") / "run", **load, **times)
+
+
+def test_the_history_of_a_run_with_faults_is_judged_by_what_is_promised_under_them(run_with_faults: pybench.Run):
+    assert run_with_faults.trials[["verdict", "promise_broken"]].to_numpy().tolist() == [["UNSAFE", False]]
+    agrees_with_the_record(run_with_faults)
+    (judged,) = judging.judge_paths([run_with_faults.path])
+    assert judged.judgement.reason.endswith(", under restart(data=lose) redis[0]")
+
+
+def test_no_probe_judges_a_history_with_faults(tmp_path: Path):
+    times = {"trials": 1, "warmup": "0", "duration": "200ms", "history": True, "faults": "reset redis[0] at 100ms"}
+    run = pybench.run(strategy="mutex", out=tmp_path / "run", **times)
+    agrees_with_the_record(run)
+    (judged,) = judging.judge_paths([run.path])
+    assert judged.judgement.reason.endswith(" none of them contended, under reset redis[0]")
+
+
+def test_a_trial_with_faults_that_has_no_record_is_judged_by_the_plan_of_its_cell(
+    run_with_faults: pybench.Run, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(judging, "gather", lambda *_: SimpleNamespace(trials=pa.table({"cell": [], "trial": []})))
+    (judged,) = judging.judge_paths([run_with_faults.path])
+    assert (judged.judgement.verdict, judged.judgement.promise_broken) == ("UNSAFE", False)
+    assert [note for note in judged.notes if "no record of this trial" in note]
+
+
+def test_a_history_with_faults_alone_blames_the_lock_and_says_what_is_missing(
+    pybench_inside: Pybench, run_with_faults: pybench.Run
+):
+    answer = pybench_inside("judge", str(run_with_faults.path / HISTORY))
+    assert answer.code == 20
+    (note,) = (line for line in answer.err.splitlines() if "under faults" in line)
+    assert note.endswith("name the folder of the run instead")
+    assert pybench_inside("judge", str(run_with_faults.path)).code == 0
+
+
+def test_histories_of_guarded_works_are_judged_with_the_values_of_the_record(tmp_path: Path):
+    guarded = {"guard": ["counter", "stock(20)"], "hold": "uniform(5ms, 40ms)", "ttl": "25ms", "concurrency": 8}
+    more = {"trials": 1, "warmup": "0", "duration": "500ms", "allow": "hold-beyond-ttl", "history": True}
+    run = pybench.run(strategy="mutex", out=tmp_path / "run", **guarded, **more)
+    assert run.trials["lost_updates"].sum() > 0
+    agrees_with_the_record(run)
+    reasons = {one.name: one.judgement.reason for one in judging.judge_paths([run.path])}
+    assert any("lost update" in reason for reason in reasons.values())
 
 
 def test_an_interrupted_run_keeps_its_histories_and_a_resumed_one_adds_to_them(pybench: Pybench, tmp_path: Path):

@@ -240,6 +240,29 @@ def test_safe_says_what_it_stands_on():
     assert "naive: SAFE on healthy servers, only while no client crashes or works past the ttl" in naive
 
 
+def test_one_line_names_all_plans_under_which_a_lock_was_safe():
+    plans = ["none", "kill redis[0] at 1s", "pause redis[0] at 1s for 100ms", "kill redis[0] at 1s for 20ms"]
+    rows = [row("mutex", cell=plan, faults=plan, ttl_ms=500.0, appendfsync="off") for plan in plans]
+    shown = " ".join(line.strip() for line in lines(rows, 200)[4:])
+    assert shown.count("would not survive") == 1
+    assert "mutex: SAFE on healthy servers, under kill redis[0] and under pause redis[0]; would not survive" in shown
+    # Only the last plan brings the server back without its data.
+    assert shown.count("no violation was seen") == 1
+    assert (
+        "mutex under kill redis[0] at 1s for 20ms: no violation was seen, but the lock does not promise to survive "
+        "this: redis[0] came back without its data"
+    ) in shown
+
+
+def test_many_notes_are_cut_short_in_words_that_are_true_of_all_cells():
+    plans = [f"kill redis[{server}] at 1s for 20ms" for server in range(12)]
+    rows = [row("redlock", cell=plan, args="nodes=12", faults=plan, ttl_ms=500.0, appendfsync="off") for plan in plans]
+    shown = " ".join(line.strip() for line in lines(rows, 200)[4:])
+    assert "under kill redis[2] and under 9 further plans of faults; would not survive" in shown
+    assert "and 4 more: see the report" in shown
+    assert "healthy" not in shown
+
+
 def test_a_figure_that_was_not_measured_is_shown_as_na():
     assert "n/a" in lines([row("mutex")], 200)[3]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from pybench.exits import Exit
 from pybench.matrix import matrix_from_options
 from pybench.running import job
 from pybench.running.job import Job
+from pybench.servers import Server, harm
 from pybench.servers.redis import binaries, supervisor
+from pybench.servers.redis.probe import probe
 from pybench.servers.redis.supervisor import SupervisedServer
 
 PLAN = (
@@ -26,6 +29,19 @@ def given() -> Iterator[SupervisedServer]:
     server, _ = supervisor.start(binaries.find("auto"), transport="tcp")
     yield server
     server.stop()
+
+
+def test_the_pause_of_a_given_server_is_over_when_its_fault_ends_also_where_the_trial_ended_early(
+    given: SupervisedServer,
+):
+    server = Server(given.endpoint, probe(given.endpoint), "given")
+    pause = harm.ClientPause(server, seconds=0.8)
+    began = time.monotonic()
+    pause.begin()
+    pause.end()
+    assert time.monotonic() - began > 0.75
+    with server.conversation(seconds=0.5) as conversation:
+        assert conversation.ask("PING") == b"PONG"
 
 
 @pytest.mark.usefixtures("quick")

@@ -58,6 +58,18 @@ def test_a_run_records_what_a_killed_process_left_and_its_history_has_the_same_v
     assert not list((tmp_path / "run").rglob("*.recording"))
 
 
+def test_clients_that_died_before_they_were_granted_anything_have_not_starved(tmp_path: Path):
+    load = {"hold": "60ms", "ttl": "150ms", "duration": "500ms", "faults": "kill process[1] at 10ms"}
+    outcome = run(tmp_path / "run", **load)
+    assert outcome.error is None
+    alive, dead = outcome.run.clients.loc[:3], outcome.run.clients.loc[4:]
+    assert dead["attempts"].isna().all()
+    assert (dead["grants"] == 0).any()
+    assert (dead["longest_wait_us"].isna() == (dead["grants"] == 0)).all()
+    [row] = outcome.run.trials.to_dict("records")
+    assert row["starved_clients"] == (alive["grants"] == 0).sum()
+
+
 def test_the_lock_of_a_killed_session_is_granted_again_at_once_which_is_no_double_grant(tmp_path: Path):
     load = {"strategy": "pg-advisory", "keys": "4", "hold": "40ms", "duration": "700ms"}
     outcome = run(tmp_path / "run", faults="kill process[0] at 200ms", **load)

@@ -11,7 +11,7 @@ from support.trials import CAUGHT, SECOND, FakeResult, cell, histogram, manifest
 from pybench.errors import LocksGone
 from pybench.records import RunFolder, load, schema
 from pybench.records.detail_rows import MOST_CLIENTS, client_rows, command_rows, node_rows
-from pybench.records.parts import OF_CLIENTS, Placed, TrialPart, merge
+from pybench.records.parts import KILLED, OF_CLIENTS, Placed, TrialPart, merge
 from pybench.records.tables import DETAILS
 from pybench.records.telemetry import Watched, telemetry_rows
 from pybench.servers.sampling import Sample
@@ -47,6 +47,17 @@ def test_a_quantile_of_a_client_needs_ten_waits_beyond_it():
     (enough,) = client_rows(columns(1, waits=20, grants=20, wait_p50_ns=7_000, wait_p90_ns=9_000))
     assert (few["wait_p50_us"], few["wait_mean_us"]) == (None, 1.0)
     assert (enough["wait_p50_us"], enough["wait_p90_us"]) == (7.0, None)
+
+
+def test_of_a_client_that_died_with_its_process_only_its_grants_are_known():
+    counts = {"attempts": np.array([0, 0, 0, 7]), "grants": np.array([5, 0, 0, 4]), KILLED: np.array([1, 1, 0, 0])}
+    served, unserved, waiting, alive = client_rows(columns(4, wait_max_ns=3_000) | counts)
+    assert [row["attempts"] for row in (served, unserved, waiting, alive)] == [None, None, 0, 7]
+    assert [row["grants"] for row in (served, unserved)] == [5, 0]
+    # Nobody recorded how long a client waited that was granted nothing.
+    assert [row["longest_wait_us"] for row in (served, unserved, waiting)] == [3.0, None, 3.0]
+    many = columns(MOST_CLIENTS + 2) | {KILLED: np.array([0] * (MOST_CLIENTS + 1) + [1])}
+    assert (client_rows(many)[-1]["grants"], client_rows(many)[-1]["attempts"]) == (2 * MOST_CLIENTS + 1, None)
 
 
 def test_a_node_has_its_missing_replies_and_the_short_ends_of_leases():

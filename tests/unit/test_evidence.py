@@ -9,8 +9,11 @@ from pybench.analysis.evidence import LEAST_CONTENDED, too_little
 from pybench.analysis.summary import summarise
 from pybench.analysis.verdicts import Verdict
 
-FEW = f"no violation, but fewer than {LEAST_CONTENDED} contended grants, and SAFE needs {LEAST_CONTENDED}"
-IN_NO_TRIAL = "no violation, but at least one trial had no contended grant"
+FEW = (
+    f"no violation, but fewer than {LEAST_CONTENDED} contended grants, and SAFE needs {LEAST_CONTENDED}: "
+    "add trials, or lengthen duration"
+)
+IN_NO_TRIAL = "no violation, but at least one trial had no contended grant: lengthen duration, or add clients"
 
 
 def trials(*contended: int, clients: int = 8, **fields: object) -> pd.DataFrame:

@@ -123,9 +123,10 @@ def test_the_line_of_a_wrong_fault_is_named(tmp_path):
     )
     with pytest.raises(InputError, match=r":6:36: axes.faults.target: .*did you mean redis\[0\]\?"):
         load_matrix(file)
-    file.write_text("fixed: {strategy: mutex, faults: [{at: 1s, do: kill, target: redis[0]}]}")
-    with pytest.raises(InputError, match="within braces a value with brackets needs quotes"):
-        load_matrix(file)
+    for unquoted in ("[{at: 1s, do: kill, target: redis[0]}]", "[kill redis[0] at 1s]"):
+        file.write_text(f"fixed: {{strategy: mutex, faults: {unquoted}}}")
+        with pytest.raises(InputError, match="a value that has brackets needs quotes, as in 'redis\\[0\\]'"):
+            load_matrix(file)
 
 
 def test_a_fixed_list_is_one_plan_and_an_axis_has_a_plan_each():
@@ -160,11 +161,18 @@ def test_options_add_faults_to_one_plan_and_none_adds_healthy_cells():
         ({"faults": "clock(by=1s) redis at 1s", **BREAKING}, "clock needs its process"),
         ({"faults": "slow redis at 1s for 9ms", "redis": "redis://localhost:1"}, "--break-my-servers allows it"),
         ({"faults": "pause redis at 1s", **BREAKING}, "the pause of your own server needs a length"),
+        ({"faults": "drop-renewals client[0] at 1s"}, "mutex renews no lease here, so this fault does nothing"),
         ({"faults": KILL, "mode": "saturate"}, "looks for the limit on healthy servers"),
     ],
 )
 def test_a_fault_that_a_cell_cannot_have_is_refused(options: dict[str, object], reason: str):
     assert reason in why_refused(strategy="mutex", **options)
+
+
+def test_only_renewals_that_are_sent_can_be_dropped():
+    dropped = {"faults": "drop-renewals client[0] at 1s"}
+    assert not planned(strategy="watchdog,fenced", **dropped).refused
+    assert "fenced renews no lease here" in why_refused(strategy="fenced(renew=off)", **dropped)
 
 
 def test_connections_to_a_given_server_may_be_harmed():

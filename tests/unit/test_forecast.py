@@ -81,6 +81,9 @@ def test_a_hold_whose_tail_outlasts_the_lease_is_warned_of():
     )
     long = planned(strategy="mutex", ttl="1s", hold="exp(500ms)").warnings[0]
     assert long.endswith("about 1 % would outlast a ttl of 2.4 s and 0.1 % would outlast a ttl of 3.5 s")
+    # Both quantiles of this hold need the same ttl.
+    even = planned(strategy="mutex", ttl="25ms", hold="uniform(5ms, 40ms)").warnings[0]
+    assert even.endswith("two clients may then work on one key; about 0.1 % would outlast a ttl of 43 ms")
 
 
 def test_a_hold_that_is_renewed_or_stays_below_the_lease_needs_no_warning():

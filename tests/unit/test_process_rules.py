@@ -26,7 +26,7 @@ def refused(**options: str) -> str:
         ({"processes": "2", "mode": "saturate"}, "mode saturate"),
         ({"processes": "2", "warmup": "steady"}, "warm-up until steady"),
         ({"processes": "5", "threads": "2"}, "5 processes with 2 threads each for a concurrency of 8"),
-        ({"faults": "kill process[0] at 1s"}, "has no worker processes; add processes: 1"),
+        ({"faults": "kill process[0] at 1s"}, "has no worker processes; add processes: 2"),
         ({"processes": "2", "faults": "pause process[2] at 1s for 1ms"}, "has 2 processes; the last one is process[1]"),
         ({"processes": "1", "faults": "kill process[1] at 1s"}, "has 1 process; the last one is process[0]"),
         ({"processes": "2", "faults": "kill process[0] at 9s"}, "the window of 2s is over by then"),
@@ -61,6 +61,7 @@ def test_what_can_be_spread_is_planned(options: dict[str, str]):
         ("kill process[0] at 1s for 500ms", "kill happens at one moment"),
         ("pause process[0] at 1s", "pause needs a length"),
         ("restart process[0] at 1s", "restart is not for process"),
+        ("cut process[0] at 1s", "cut is not for process"),
         ("pause process[0] at 1s for 0", "a pause of 0 does nothing"),
     ],
 )

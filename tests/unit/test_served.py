@@ -8,7 +8,7 @@ from support.trials import SECOND, FakeResult, cell, histogram, record, totals
 
 from pybench.analysis.summary import summarise
 from pybench.matrix.values import Distribution
-from pybench.records.parts import OF_CLIENTS
+from pybench.records.parts import KILLED, OF_CLIENTS
 
 US = 1_000
 
@@ -69,6 +69,13 @@ def test_a_client_that_rested_all_the_time_has_not_starved():
     assert row(cell(concurrency=3, think=think), resting)["starved_clients"] == 1
     # Without pauses it asked, if before the window began.
     assert row(cell(concurrency=3), resting)["starved_clients"] == 2
+
+
+def test_a_client_that_died_with_its_process_has_not_starved():
+    made = result([5, 0, 0], response_us=10, hold_us=10, release_us=10)
+    assert row(cell(concurrency=3), made)["starved_clients"] == 2
+    made.clients[KILLED] = np.array([1, 1, 0], dtype=np.uint64)
+    assert row(cell(concurrency=3), made)["starved_clients"] == 1
 
 
 def test_an_open_loop_has_no_clients_to_be_served():

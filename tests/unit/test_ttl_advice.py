@@ -92,6 +92,8 @@ def test_where_the_holds_are_too_few_the_distribution_says_which_ttl():
         "2 % of 2,000 holds outlived their lease under the ttl of 2 s; a ttl of 3.1 s would leave 1 %; by the "
         "distribution of the hold, a ttl of 6.8 s would leave 0.1 %"
     )
+    even = advice(buckets((5, 20)), buckets((30, 20)), drawn=Distribution.parse("uniform(5ms, 40ms)"))
+    assert sentence(even, 25).endswith("; by the distribution of the hold, a ttl of 43 ms would leave 0.1 %")
 
 
 def test_no_ttl_is_named_that_is_no_longer_than_the_one_that_was_outlived():

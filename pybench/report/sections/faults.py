@@ -27,10 +27,10 @@ COLOUR = "var(--unsafe)"
 OPACITY = 0.14
 NOTE = (
     "During: while a fault was planned to last. After: later, while none lasts. Figures are medians over trials; the "
-    "longest time without a grant, in steps of 100 ms, and the times to free and to know are the longest of all "
-    "trials. Time to free: from the crash or death of a holder to the next grant of its key, where a key has one "
-    "holder at a time. Time to know: from the end of a lease until its holder noticed. Over time shows the faults as "
-    "they were carried out."
+    "longest time without a grant, in steps of 100 ms from the first fault on, and the times to free and to know are "
+    "the longest of all trials. Time to free: from the crash or death of a holder to the next grant of its key, where "
+    "a key has one holder at a time. Time to know: from the end of a lease until its holder noticed. Over time shows "
+    "the faults as they were carried out."
 )
 
 
@@ -40,8 +40,9 @@ def render(view: View) -> Section | None:
     if table is None:
         return None
     plans = dict.fromkeys(str(cell.row["faults"]) for cell in view.cells if has_faults(cell))
-    shown = f"{next(iter(plans))}." if len(plans) == 1 else f"{plural(len(plans), 'plan')} of faults."
-    lede = f"While the window was open, these faults were caused on purpose: {shown}"
+    planned = f"these faults were caused on purpose: {next(iter(plans))}"
+    shown = planned if len(plans) == 1 else f"faults were caused on purpose, by {plural(len(plans), 'plan')}"
+    lede = f"While the window was open, {shown}."
     html = fill("faults.html", lede=lede, table=table, shown=SHOWN_ROWS, note=NOTE)
     return Section("faults", "Faults", html)
 

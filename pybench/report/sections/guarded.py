@@ -33,9 +33,9 @@ TITLES = {
 ALWAYS = ("acknowledged_writes", "lost_updates")
 NOTE = (
     "Sums over all trials, warm-up included. Writes: acknowledged ones. Lost updates: acknowledged writes that the "
-    "final values lack. Oversold: how far stocks are below 0. Sold out: works that found nothing left. Abandoned: "
-    "works that wrote nothing, because of an error, a missing reply or the end of the lease. A key with a write "
-    "without a reply is judged only as far as that write allows."
+    "final values lack. Oversold: how far stocks are below 0. Sold out: works that found nothing left. Stale: writes "
+    "whose fence was lower than one before. Abandoned: works that wrote nothing, because of an error, a missing reply "
+    "or the end of the lease. A key with a write without a reply is judged only as far as that write allows."
 )
 
 
