@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pybench.lab.cable import Cable
 from pybench.lab.contest import attempt, client_on, not_of_redis_alone, servers_of
-from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.experiment import Experiment, Lease, Parameter
 from pybench.lab.findings import Case, Expected, Figure
 from pybench.strategies import Exclusion
 
@@ -107,5 +107,5 @@ PARTITION = Experiment(
     run=_run,
     strategies=("mutex", "watchdog", "redlock"),
     unfit=not_of_redis_alone,
-    parameters=(Parameter("ttl", Time(), "1s", "The lease."),),
+    parameters=(Parameter("ttl", Lease(), "1s", "The lease."),),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pybench.lab.contest import ONCE, TTL, Attempt, attempt, client_on
-from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.experiment import Experiment, Lease, Parameter
 from pybench.lab.findings import Case, Expected, Figure
 from pybench.lab.locks import ChosenLock
 
@@ -91,5 +91,5 @@ RESTART = Experiment(
     learn="A quorum counts on servers that remember: write each grant to disk, or stay away for the longest ttl.",
     run=_run,
     harms_servers=True,
-    parameters=(Parameter("ttl", Time(), "1s", "The lease of the case with the delayed restart."),),
+    parameters=(Parameter("ttl", Lease(), "1s", "The lease of the case with the delayed restart."),),
 )
