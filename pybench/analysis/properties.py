@@ -147,7 +147,7 @@ def _failover(entry: Strategy, _arguments: Arguments) -> Held:
 def _fence(entry: Strategy, _arguments: Arguments) -> Held:
     if Promise.FENCE in entry.promises:
         return _good("yes", _FENCING)
-    return _plain("no", _of_no_lock(entry) if _holds_nothing(entry) else _FENCING)
+    return _plain("no", _of_no_lock(entry) if entry.judged_by is Judge.EFFECTS else _FENCING)
 
 
 def _fair(entry: Strategy, _arguments: Arguments) -> Held:
