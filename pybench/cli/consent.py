@@ -39,13 +39,15 @@ def asking(*, yes: bool) -> Consent:
     return consent
 
 
-def asking_in_lab(*, yes: bool) -> Callable[[AnyServer], None]:
-    """As `asking`, for a server on another machine that an experiment of the lab is about to use."""
+def asking_in_lab(*, yes: bool) -> Callable[[Sequence[AnyServer]], None]:
+    """As `asking`, for servers on another machine that an experiment of the lab is about to use."""
 
-    def consent(server: AnyServer) -> None:
-        say(_not_here(server))
+    def consent(elsewhere: Sequence[AnyServer]) -> None:
+        for line in map(_not_here, elsewhere):
+            say(line)
         say("The experiment takes and releases locks there, and reads and writes a resource that they guard.")
-        say(f"{_made_on(server)} at its end. pybench touches no other data there.")
+        for what in dict.fromkeys(map(_made_on, elsewhere)):
+            say(f"{what} at the end of the experiment. pybench touches no other data there.")
         _confirm(yes=yes)
 
     return consent

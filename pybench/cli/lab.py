@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,11 +208,11 @@ def staged(asked: Asked, name: str) -> Iterator[Stage]:
     def note(text: str) -> None:
         state[0] = f"{name}: {text}"
 
-    def consent(server: AnyServer) -> None:
+    def consent(elsewhere: Sequence[AnyServer]) -> None:
         # The question and the line would be drawn over each other.
         if lines is not None:
             lines.stop()
-        asking_in_lab(yes=asked.yes)(server)
+        asking_in_lab(yes=asked.yes)(elsewhere)
         if lines is not None:
             lines.start()
 

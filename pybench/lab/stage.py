@@ -85,10 +85,10 @@ class Stage:
         given: Given,
         *,
         note: Callable[[str], None] = lambda _: None,
-        consent: Callable[[AnyServer], None] = lambda _: None,
+        consent: Callable[[Sequence[AnyServer]], None] = lambda _: None,
         time_limit_s: float = TIME_LIMIT_S,
     ) -> None:
-        """`consent` is asked once for each given server on another machine, and raises InputError to refuse it."""
+        """`consent` is asked about given servers on another machine before their first use; it raises InputError."""
         self.given: Final = given
         self.note: Final = note
         """Told what happens now, in a few words."""
@@ -250,23 +250,22 @@ class Stage:
         return cast("SupervisedPostgres", self.pool.process_of(self._noted([server])[0])).private
 
     def _noted(self, servers: list[T]) -> list[T]:
+        self._agree(cast("list[Server]", servers))
         for server in cast("list[Server]", servers):
             self._labels[f"{server.label} ({server.source})"] = None
-            if server.started_by_us:
-                continue
-            self._agree(server)
-            if hasattr(server, "replicas"):
+            if not server.started_by_us and hasattr(server, "replicas"):
                 # At the first use, so that the removal runs after the clients are closed.
                 self._remove_at_end(server)
         return servers
 
-    def _agree(self, server: AnyServer) -> None:
-        address = str(server.endpoint)
-        if address not in self._agreed and not server.is_local():
-            self._consent(server)
+    def _agree(self, servers: Sequence[AnyServer]) -> None:
+        new = {str(one.endpoint): one for one in servers if str(one.endpoint) not in self._agreed}
+        elsewhere = [one for one in new.values() if not one.started_by_us and not one.is_local()]
+        if elsewhere:
+            self._consent(elsewhere)
             # Whoever was asked may have taken a while.
             self.allow_time()
-        self._agreed.add(address)
+        self._agreed.update(new)
 
     def _remove_at_end(self, server: Server) -> None:
         mark = f"keys of {server.endpoint}"

@@ -129,10 +129,10 @@ def test_the_stock_may_live_in_postgres_whose_constraint_keeps_it_whatever_the_l
 
 
 def test_a_buyer_that_waits_too_long_is_counted_apart(experimented: Experimented):
-    mutex = figures(experimented("oversell", "mutex", concurrency="4", stock="4", work="300ms", wait="20ms"), "mutex")
+    mutex = figures(experimented("oversell", "mutex", concurrency="4", stock="3", work="300ms", wait="20ms"), "mutex")
     assert mutex["failed_lock"] > 0
     assert mutex["successful"] + mutex["failed_stock"] + mutex["failed_lock"] == 4
-    assert mutex["final_stock"] == mutex["expected_stock"] == 4 - mutex["successful"]
+    assert mutex["final_stock"] == mutex["expected_stock"] == 3 - mutex["successful"]
 
 
 def test_nobody_contends_where_there_is_no_lock(usual: Usual):
@@ -191,7 +191,7 @@ def test_a_purchase_sent_twice_is_sold_twice_without_a_key(usual: Usual):
         (500, b'{"detail": "no stock"}', "answered 500: no stock"),
         (200, b"[1]", r"answered 200: \[1\]"),
         (503, b"", "answered 503: nothing"),
-        (500, b"x" * 10_000, "answered 500: x{200}$"),
+        (500, b"x" * 10_000, "answered 500: x{200}\n"),
     ],
 )
 def test_an_answer_of_the_service_that_is_none_is_no_bug(status: int, text: bytes, message: str):
