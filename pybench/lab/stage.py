@@ -42,6 +42,9 @@ SESSIONS: Final = 300
 """Of a Postgres that pybench starts for the lab: each is a process."""
 SPARE_MS: Final = 10_000
 """How much longer than the work a lease is that must not end."""
+BEYOND_S: Final = 1.0
+"""A wait that is cut short ends surely after its case, and so blames no lock: a client gives up early where the pause
+before its next attempt would outlast its wait."""
 TIME_LIMIT_S: Final = 60.0
 """For one case of an experiment, unless the user says."""
 
@@ -172,6 +175,10 @@ class Stage:
         if left <= 0:
             raise self._out_of_time()
         return left
+
+    def at_most(self, seconds: float) -> float:
+        """So many seconds, or till shortly after the case: for a wait that nothing else ends. Raises OutOfTime."""
+        return min(seconds, self.left_s + BEYOND_S)
 
     def require_time(self) -> None:
         """Raise OutOfTime if the case has taken longer than it may."""

@@ -95,7 +95,8 @@ def _case(stage: Stage, way: _Way) -> Case:
         first_fence = holder.hear()["fence"]
         holder.signal(signal.SIGSTOP)
         stopped = time.monotonic()
-        with attempt(stage.client(way.lock), name, ttl="30s", wait=f"{stage.seconds('ttl') + SPARE_S:.3f}s") as second:
+        wait = f"{stage.at_most(stage.seconds('ttl') + SPARE_S):.3f}s"
+        with attempt(stage.client(way.lock), name, ttl="30s", wait=wait) as second:
             granted_ms = round((second.at - stopped) * 1e3, 3)
             fence = None if second.held is None else second.held.fence
             read = _number(resource.ask("GET", key))
