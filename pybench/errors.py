@@ -4,6 +4,7 @@ PybenchError                 exit code
 ├── InputError               40  a matrix, option or folder that cannot be used
 ├── ServerError              41  a server that is not reachable, or not as required
 │   └── LocksGone            41  a server that may have lost held locks
+├── OutOfTime                41  a case of the lab that takes longer than `--time-limit`
 ├── RecordError              40  a run folder that cannot be read or written
 ├── CoreBuildError           40  the core is a debug build, or is used after a fork
 └── LockError                    a lock of a program: see `pybench.lock_client.errors`
@@ -55,6 +56,12 @@ class LocksGone(ServerError):
     def unread(cls, error: ServerError) -> Self:
         """The error for a reading that failed with `error`: the server may have been restarted without its locks."""
         return cls(error.message, hint=error.hint, cuts_connections=True)
+
+
+class OutOfTime(PybenchError):
+    """A case of the lab that takes longer than its time limit; no server need be the reason."""
+
+    exit = Exit.SERVER_UNREACHABLE
 
 
 class RecordError(PybenchError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pybench.cli.figures import wall_time
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pybench.servers import AnyServer
 
 
+class NotConfirmed(InputError):
+    """The user did not agree to load on another machine."""
+
+
 def asking(*, yes: bool) -> Consent:
     """A consent that announces the load on servers of other machines, and asks unless `yes`."""
 
@@ -30,18 +34,37 @@ def asking(*, yes: bool) -> Consent:
             return
         for line in _what_comes(plan, elsewhere):
             say(line)
-        if yes:
-            return
-        if not sys.stdin.isatty():
-            raise InputError(
-                "load on another machine needs confirmation, and stdin is no terminal", hint="pass --yes to confirm"
-            )
-        print("Continue? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            hint = "--redis and --postgres name other servers; without them pybench starts its own"
-            raise InputError("not confirmed: nothing was sent", hint=hint)
+        _confirm(yes=yes)
 
     return consent
+
+
+def asking_in_lab(*, yes: bool) -> Callable[[Sequence[AnyServer]], None]:
+    """As `asking`, for servers on another machine that an experiment of the lab is about to use."""
+
+    def consent(elsewhere: Sequence[AnyServer]) -> None:
+        for line in map(_not_here, elsewhere):
+            say(line)
+        say("The experiment takes and releases locks there, and reads and writes a resource that they guard.")
+        for what in dict.fromkeys(map(_made_on, elsewhere)):
+            say(f"{what} at the end of the experiment. pybench touches no other data there.")
+        _confirm(yes=yes)
+
+    return consent
+
+
+def _confirm(*, yes: bool) -> None:
+    """Ask the user, unless `yes`. Raises NotConfirmed."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise NotConfirmed(
+            "load on another machine needs confirmation, and stdin is no terminal", hint="pass --yes to confirm"
+        )
+    print("Continue? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        hint = "--redis and --postgres name other servers; without them pybench starts its own"
+        raise NotConfirmed("not confirmed: nothing was sent", hint=hint)
 
 
 def _what_comes(plan: Plan, servers: Sequence[AnyServer]) -> list[str]:
@@ -51,7 +74,7 @@ def _what_comes(plan: Plan, servers: Sequence[AnyServer]) -> list[str]:
     trials = len(plan.cells) * matrix.trials
     made = dict.fromkeys(_made_on(server) for server in servers)
     return [
-        *(f"{server.endpoint} ({server.label}) is not on this machine." for server in servers),
+        *map(_not_here, servers),
         f"The run sends load there for about {wall_time(plan.seconds)}: {plural(trials, 'trial')} of up to "
         f"{plural(clients, 'client')} over up to {plural(connections, 'connection')}. "
         "Each client acquires and releases locks as fast as it can.",
@@ -72,6 +95,10 @@ def _harms(plan: Plan) -> list[str]:
     """The faults that the run causes on servers that the user named."""
     found = {(url, fault.do): None for cell in plan.cells for fault, url in harms_of_given(cell, plan.matrix)}
     return [f"--break-my-servers: the run makes {url} {_HARMS[do]} ({do})." for url, do in found]
+
+
+def _not_here(server: AnyServer) -> str:
+    return f"{server.endpoint} ({server.label}) is not on this machine."
 
 
 def _made_on(server: AnyServer) -> str:

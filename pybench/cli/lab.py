@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from pybench.cli.help import SectionedCommand
-from pybench.cli.options import AsJson, Servers
+from pybench.cli.options import AsJson, Servers, Yes
 from pybench.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pybench.lab.experiment import Experiment, Parameter
     from pybench.lab.stage import Given, Stage
+    from pybench.servers import AnyServer
     from pybench.servers.programs import Source
 
 Strategy = Annotated[
@@ -36,14 +37,14 @@ Postgres = Annotated[
     str | None, typer.Option("--postgres", metavar="URL", rich_help_panel="Servers", help="A running database.")
 ]
 TimeLimit = Annotated[
-    str, typer.Option("--time-limit", metavar="TIME", rich_help_panel="Output", help="For each lock.")
+    str, typer.Option("--time-limit", metavar="TIME", rich_help_panel="Output", help="For each case.")
 ]
 Html = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", rich_help_panel="Output", help="Write a page too.")
 ]
 Log = Annotated[
     Path | None,
-    typer.Option("--log", metavar="FILE", rich_help_panel="Output", help="Write CSV too, a row for each client."),
+    typer.Option("--log", metavar="FILE", rich_help_panel="Output", help="Write CSV too, a row for each acquire."),
 ]
 
 
@@ -58,6 +59,7 @@ class Asked:
     html: Path | None
     log: Path | None
     as_json: bool
+    yes: bool
 
 
 class LabGroup(TyperGroup):
@@ -130,12 +132,14 @@ def _runner(experiment: Experiment) -> Callable[..., int]:
     def command(**values: Any) -> int:  # noqa: ANN401 - typer passes each option in its own type
         given = {one.name: values.pop(name) for name, one in own.items()}
         strategies, every = values.pop("strategy", None) or [], values.pop("every", False)
-        return _run(experiment, given, strategies, Asked(**values), every=every)
+        asked = Asked(**{"redis": None, "postgres": None, "yes": False, **values})
+        return _run(experiment, given, strategies, asked, every=every)
 
     locks = [("strategy", Strategy, None), ("every", Every, False)] if experiment.takes_locks else []
+    # An experiment that harms servers uses none that was given.
+    given_servers = [("redis", Redis, None), ("postgres", Postgres, None), ("yes", Yes, False)]
     shared = [
-        ("redis", Redis, None),
-        ("postgres", Postgres, None),
+        *([] if experiment.harms_servers else given_servers),
         ("servers", Servers, "auto"),
         ("time_limit", TimeLimit, "60s"),
         ("html", Html, None),
@@ -188,6 +192,7 @@ def _run(
 @contextmanager
 def staged(asked: Asked, name: str) -> Iterator[Stage]:
     """A stage with the servers of the command line, and a line on the terminal that says what happens."""
+    from pybench.cli.consent import asking_in_lab
     from pybench.cli.output import say
     from pybench.cli.status import line
     from pybench.lab.stage import Stage
@@ -199,10 +204,22 @@ def staged(asked: Asked, name: str) -> Iterator[Stage]:
     given = _given(asked)
     for leftover in clear_leftovers():
         say(f"left by a killed run: {leftover}")
+
+    def note(text: str) -> None:
+        state[0] = f"{name}: {text}"
+
+    def consent(elsewhere: Sequence[AnyServer]) -> None:
+        # The question and the line would be drawn over each other.
+        if lines is not None:
+            lines.stop()
+        asking_in_lab(yes=asked.yes)(elsewhere)
+        if lines is not None:
+            lines.start()
+
     with (
         open_files(),
-        line(lambda: state[0]),
-        Stage(given, note=lambda text: state.__setitem__(0, f"{name}: {text}"), time_limit_s=seconds) as stage,
+        line(lambda: state[0]) as lines,
+        Stage(given, note=note, consent=consent, time_limit_s=seconds) as stage,
     ):
         yield stage
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pybench import exits
 from pybench.cli.lab import Asked, Html, Log, Postgres, Redis, TimeLimit, staged
-from pybench.cli.options import AsJson, Servers
+from pybench.cli.options import AsJson, Servers, Yes
 from pybench.cli.output import data, data_json, require_files, say_meaning, write_file
 from pybench.exits import Exit
 
@@ -25,6 +25,7 @@ def run_all(
     html: Html = None,
     log: Log = None,
     as_json: AsJson = False,
+    yes: Yes = False,
 ) -> int:
     """Run every experiment with its defaults.
 
@@ -36,7 +37,7 @@ def run_all(
     from pybench.lab.page import page
 
     require_files(html=html, log=log)
-    asked = Asked(redis, postgres, servers, time_limit, html, log, as_json)
+    asked = Asked(redis, postgres, servers, time_limit, html, log, as_json, yes)
     found: list[Findings] = []
     not_run: list[NotRun] = []
     codes: set[Exit] = set()
@@ -62,14 +63,18 @@ def _carried_out(
     experiment: Experiment, stage: Stage, found: list[Findings], not_run: list[NotRun], codes: set[Exit]
 ) -> str:
     """The line of an experiment, which goes into `found`, or with the reason into `not_run`; a failure into `codes`."""
-    from pybench.errors import InputError, ServerError
+    from pybench.cli.consent import NotConfirmed
+    from pybench.errors import InputError, OutOfTime, ServerError
     from pybench.lab import telling
     from pybench.lab.carrying_out import ToolMissing, carry_out
     from pybench.lab.findings import NotRun
 
     try:
         findings = carry_out(experiment, stage)
-    except (InputError, ServerError) as error:
+    except NotConfirmed:
+        # Each of the others would ask again.
+        raise
+    except (InputError, ServerError, OutOfTime) as error:
         is_missing = isinstance(error, ToolMissing)
         if not is_missing:
             codes.add(error.exit)

@@ -37,6 +37,8 @@ def findings_text(findings: Findings) -> str:
     _say(console, "")
     _say(console, telling.verdict(findings), style="bold")
     _say(console, f"To learn: {findings.learn}")
+    if findings.servers:
+        _say(console, f"Servers: {', '.join(findings.servers)}", style="dim")
     return printed(console)
 
 

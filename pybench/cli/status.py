@@ -69,11 +69,14 @@ def working(text: str, expected_s: float = 0.0) -> Iterator[None]:
 
 
 @contextmanager
-def line(text: Callable[[], str]) -> Iterator[None]:
-    """A line on a terminal that shows what `text` returns at the time, while the block runs; nothing elsewhere."""
+def line(text: Callable[[], str]) -> Iterator[LiveLines | None]:
+    """A line on a terminal that shows what `text` returns at the time, while the block runs; nothing elsewhere.
+
+    Yields it, so that the block can take it away while it asks the user; None where there is none.
+    """
     console = live_console()
     if console is None:
-        yield
+        yield None
         return
     from rich.text import Text
 
@@ -83,7 +86,7 @@ def line(text: Callable[[], str]) -> Iterator[None]:
     lines = LiveLines(console, picture)
     lines.start()
     try:
-        yield
+        yield lines
     finally:
         lines.stop()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -23,18 +22,12 @@ class ToolMissing(ServerError):
     """A program or a package that an experiment needs is not installed."""
 
 
-def require_tools(experiment: Experiment) -> None:
+def require_modules(experiment: Experiment) -> None:
     """Raise ToolMissing with the name of what is missing."""
     modules = [name for name in experiment.modules if find_spec(name) is None]
     if modules:
         hint = f"pip install 'pybench[{experiment.extra}]'" if experiment.extra else f"pip install {' '.join(modules)}"
         raise ToolMissing(f"pybench lab {experiment.name} needs {', '.join(modules)}", hint=hint)
-    programs = [name for name in experiment.programs if shutil.which(name) is None]
-    if programs:
-        raise ToolMissing(
-            f"pybench lab {experiment.name} needs {', '.join(programs)}, which is not on PATH",
-            hint="install it with the package manager of the system",
-        )
 
 
 def values_of(experiment: Experiment, given: Mapping[str, str | bool]) -> dict[str, Value]:
@@ -64,11 +57,12 @@ def carry_out(
 ) -> Findings:
     """Run the experiment; `given` are texts of its parameters, `strategies` the locks that a user named.
 
-    Raises InputError, ToolMissing, and ServerError, also where it does not end in time.
+    Raises InputError, ToolMissing, ServerError, and OutOfTime.
     """
     given = given or {}
-    require_tools(experiment)
+    require_modules(experiment)
     values = values_of(experiment, given)
+    experiment.require(values)
     locks = chosen(experiment, strategies, every=every)
     began = time.monotonic()
     cases: list[Case] = []
@@ -79,6 +73,7 @@ def carry_out(
         stage.locks = part
         for case in experiment.run(stage):
             cases.append(case)
+            stage.require_time()
             stage.allow_time()
         servers = stage.server_labels
     texts = {one.name: given.get(one.name, one.default) for one in experiment.parameters}

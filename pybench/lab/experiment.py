@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from pybench.matrix.durations import MINUTE, MS, parse_duration, parse_lease
+from pybench.matrix.durations import HOUR, MINUTE, MS, parse_duration, parse_lease
+from pybench.notation import BadValue
 from pybench.strategies import Choice, Count
 
 if TYPE_CHECKING:
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from pybench.lab.stage import Stage
 
 Value = int | str | bool
+Values = Mapping[str, Any]
+"""The value of each parameter by its name; its type follows from what the parameter allows."""
+
+LEAST_LEASE_MS: Final = 3
+"""A shorter lease is within its clock-skew margin of 2 ms and 1 %: no client would ever hold the lock."""
+LONGEST_LEASE_MS: Final = HOUR // MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +37,16 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A ttl, in whole milliseconds; its value is in nanoseconds."""
+    """A ttl, in whole milliseconds, which a lock can be held with; its value is in nanoseconds."""
 
     def parse(self, value: object) -> int:
         """Nanoseconds. Raises BadValue."""
-        return parse_lease(value) * MS
+        lease_ms = parse_lease(value)
+        if lease_ms < LEAST_LEASE_MS:
+            raise BadValue(f'"{value}" is within the clock-skew margin of a lease', hint=f"at least {LEAST_LEASE_MS}ms")
+        if lease_ms > LONGEST_LEASE_MS:
+            raise BadValue(f'"{value}" is too long', hint="at most 1h")
+        return lease_ms * MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +74,10 @@ def any_lock(_lock: ChosenLock) -> str:
     return ""
 
 
+def any_values(_values: Values) -> None:
+    """For `Experiment.require`: whatever its parameters allow can show something."""
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """One experiment of the lab."""
@@ -82,14 +98,14 @@ class Experiment:
     """The locks that take part unless `--strategy` names others; none and no `controls`: the locks are fixed."""
     unfit: Callable[[ChosenLock], str] = any_lock
     """Why a lock has no meaning in this experiment, as a clause; empty where it has one."""
+    require: Callable[[Values], None] = any_values
+    """Raises InputError for values under which what is known to be wrong could not go wrong."""
     beside_locks: tuple[str, ...] = ()
     """Names that `--strategy` takes here beside the locks of the catalogue, such as `atomic`."""
     modules: tuple[str, ...] = ()
     """Packages of Python that it needs beyond those of pybench itself."""
     extra: str = ""
     """The extra of pybench that has `modules`."""
-    programs: tuple[str, ...] = ()
-    """Programs on PATH that it needs."""
     harms_servers: bool = False
     """Whether it harms servers, and so starts its own, whatever servers were given."""
 

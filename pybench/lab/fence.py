@@ -20,6 +20,8 @@ return after
 """KEYS: the value, the highest fence. ARGV: the fence, SET or DECRBY, its argument, how long both are kept."""
 STALE: Final = b"stale"
 """The reply to a write that was refused."""
+REFUSED: Final = "Write refused: a higher fence was seen"
+"""The error of a client whose write was refused."""
 
 
 def checked_write(value: str, fence: int, command: str, argument: int) -> tuple[str, ...]:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
-from pybench.errors import ServerError
+from pybench.errors import OutOfTime, ServerError
 from pybench.lab.actors import Actor
-from pybench.lock_client import LockClient, LockError, MeasuredLockClient
+from pybench.lab.failing import explained
+from pybench.lock_client import LockClient, MeasuredLockClient
 from pybench.numbers import format_seconds, plural
 from pybench.servers import Endpoint, ServerPool, remove_keys
 from pybench.service.hosting import Group as _Group
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from pybench.lab.experiment import Value
     from pybench.lab.locks import ChosenLock
-    from pybench.servers import Server
+    from pybench.servers import AnyServer, Server
     from pybench.servers.postgres import PostgresServer
     from pybench.servers.postgres.endpoint import PostgresEndpoint
     from pybench.servers.postgres.supervisor import SupervisedPostgres
@@ -41,6 +42,9 @@ SESSIONS: Final = 300
 """Of a Postgres that pybench starts for the lab: each is a process."""
 SPARE_MS: Final = 10_000
 """How much longer than the work a lease is that must not end."""
+BEYOND_S: Final = 1.0
+"""A wait that is cut short ends surely after its case, and so blames no lock: a client gives up early where the pause
+before its next attempt would outlast its wait."""
 TIME_LIMIT_S: Final = 60.0
 """For one case of an experiment, unless the user says."""
 
@@ -76,20 +80,18 @@ class ClientSpec:
         )
 
 
-def _lost_server() -> tuple[type[Exception], ...]:
-    """What connections of experiments raise when their server is lost; loaded only when something was raised."""
-    from psycopg import OperationalError
-    from redis import RedisError
-
-    return OSError, OperationalError, RedisError
-
-
 class Stage:
     """A context manager. `set_for` begins an experiment; several may follow each other on the same servers."""
 
     def __init__(
-        self, given: Given, *, note: Callable[[str], None] = lambda _: None, time_limit_s: float = TIME_LIMIT_S
+        self,
+        given: Given,
+        *,
+        note: Callable[[str], None] = lambda _: None,
+        consent: Callable[[Sequence[AnyServer]], None] = lambda _: None,
+        time_limit_s: float = TIME_LIMIT_S,
     ) -> None:
+        """`consent` is asked about given servers on another machine before their first use; it raises InputError."""
         self.given: Final = given
         self.note: Final = note
         """Told what happens now, in a few words."""
@@ -98,6 +100,8 @@ class Stage:
         """Those that take part in the experiment, controls first."""
         self.prefix = ""
         """Of every key of the experiment on Redis."""
+        self._consent: Final = consent
+        self._agreed: set[str] = set()
         self._time_limit_s = time_limit_s
         self._ends_at = 0.0
         self._values: Mapping[str, Value] = {}
@@ -118,26 +122,15 @@ class Stage:
     def set_for(self, name: str, values: Mapping[str, Value]) -> Iterator[None]:
         """An experiment on this stage: names and time begin anew, and what it opened is closed at the end.
 
-        Raises ServerError, also for an error of a lock client that the experiment did not expect.
+        Raises ServerError, also for an error of a lock client that the experiment did not expect, and OutOfTime.
         """
         own = secrets.token_hex(4)
         self.prefix = f"pybench:lab-{own}:"
         self._values, self.locks = values, ()
         self._labels, self._schemas = {}, {}
         self.allow_time()
-        try:
-            with ExitStack() as self._open:
-                yield
-        except LockError as error:
-            self.pool.check()
-            raise ServerError(f"{name}: {error.message}", hint=error.hint) from error
-        except ServerError:
-            # What the server itself said at its end is the better message.
-            self.pool.check()
-            raise
-        except _lost_server() as error:
-            self.pool.check()
-            raise ServerError(f"{name}: {error}", hint="does the server still run? its log may say why") from error
+        with explained(name, self.pool, self.require_time), ExitStack() as self._open:
+            yield
 
     # parameters
 
@@ -177,14 +170,22 @@ class Stage:
 
     @property
     def left_s(self) -> float:
-        """Seconds until the case has to be over. Raises ServerError when there are none."""
+        """Seconds until the case has to be over. Raises OutOfTime when there are none."""
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise self._out_of_time()
         return left
 
+    def at_most(self, seconds: float) -> float:
+        """So many seconds, or till shortly after the case: for a wait that nothing else ends. Raises OutOfTime."""
+        return min(seconds, self.left_s + BEYOND_S)
+
+    def require_time(self) -> None:
+        """Raise OutOfTime if the case has taken longer than it may."""
+        _ = self.left_s
+
     def run_async(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine. Raises ServerError if it takes longer than the case has."""
+        """The result of a coroutine. Raises OutOfTime if it takes longer than the case has."""
 
         async def limited() -> T:
             async with asyncio.timeout(self._ends_at - time.monotonic()) as limit:
@@ -201,19 +202,18 @@ class Stage:
             raise self._out_of_time() from None
 
     def wait_until(self, condition: Callable[[], bool], *, what: str, every_s: float = 0.005) -> float:
-        """Wait until `condition` holds; the seconds it took. Raises ServerError that says `what` did not happen."""
+        """Wait until `condition` holds; the seconds it took. Raises OutOfTime that says `what` did not happen."""
         began = time.monotonic()
         while not condition():
             if time.monotonic() > self._ends_at:
-                raise ServerError(f"it did not happen within the time limit that {what}", hint="raise --time-limit")
+                raise OutOfTime(f"it did not happen within the time limit that {what}", hint="raise --time-limit")
             time.sleep(every_s)
         return time.monotonic() - began
 
-    def _out_of_time(self) -> ServerError:
+    def _out_of_time(self) -> OutOfTime:
         took = format_seconds(self._time_limit_s)
-        return ServerError(
-            f"a case of the experiment did not end within {took}", hint="raise --time-limit, or lower the others"
-        )
+        hint = "raise --time-limit, or give the experiment less to do"
+        return OutOfTime(f"a case of the experiment did not end within {took}", hint=hint)
 
     # servers
 
@@ -257,12 +257,22 @@ class Stage:
         return cast("SupervisedPostgres", self.pool.process_of(self._noted([server])[0])).private
 
     def _noted(self, servers: list[T]) -> list[T]:
+        self._agree(cast("list[Server]", servers))
         for server in cast("list[Server]", servers):
             self._labels[f"{server.label} ({server.source})"] = None
             if not server.started_by_us and hasattr(server, "replicas"):
                 # At the first use, so that the removal runs after the clients are closed.
                 self._remove_at_end(server)
         return servers
+
+    def _agree(self, servers: Sequence[AnyServer]) -> None:
+        new = {str(one.endpoint): one for one in servers if str(one.endpoint) not in self._agreed}
+        elsewhere = [one for one in new.values() if not one.started_by_us and not one.is_local()]
+        if elsewhere:
+            self._consent(elsewhere)
+            # Whoever was asked may have taken a while.
+            self.allow_time()
+        self._agreed.update(new)
 
     def _remove_at_end(self, server: Server) -> None:
         mark = f"keys of {server.endpoint}"
@@ -306,7 +316,8 @@ class Stage:
             # Nothing is sent before the lock is entered.
             client.lock("lease", ttl=self.length("ttl") if "ttl" in self._values else "10s")
         except ValueError as error:
-            return str(error)
+            # Its hint is for programs.
+            return str(error).partition("\n")[0]
         return ""
 
     def client_spec(self, lock: ChosenLock, *, connections: int = 8) -> ClientSpec:

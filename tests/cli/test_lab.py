@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 from pybench.lab import carrying_out
 from pybench.lab.catalogue import EXPERIMENTS
 from pybench.lab.findings import Case, Expected
+from pybench.servers import Server
 from tests.redis_client import connect
 from tests.waiting import wait_until
 
@@ -59,7 +62,17 @@ def test_the_help_of_an_experiment(pybench_inside: Pybench, snapshot: SnapshotAs
         (("oversell", "--html", "/dev/null/page.html"), "--html: "),
         (("ttl-edge", "--work", "1s", "--ttl", "1s"), "--work is not longer than --ttl"),
         (("crash", "--ttl", "0"), "--ttl: "),
+        (("crash", "--ttl", "2ms"), "at least 3ms"),
+        (("crash", "--ttl", "2h"), "at most 1h"),
         (("clock", "--ttl", "0"), '--ttl: "0" is not a lease'),
+        (("leader", "--ttl", "0"), '--ttl: "0" is not a lease'),
+        (("partition", "--ttl", "0"), '--ttl: "0" is not a lease'),
+        (("pause", "--ttl", "0"), '--ttl: "0" is not a lease'),
+        (("restart", "--ttl", "0"), '--ttl: "0" is not a lease'),
+        (("clock", "--jump", "0"), "--jump is shorter than --ttl"),
+        (("clock", "--ttl", "3s", "--jump", "2s"), "--jump is shorter than --ttl"),
+        (("oversell", "--stock", "50"), "--stock is not less than --concurrency"),
+        (("failover", "--redis", "redis://127.0.0.1"), "no such option: --redis"),
         (("oversell", "--redis", "http://here"), "redis://"),
     ],
 )
@@ -75,6 +88,7 @@ def test_an_experiment_prints_a_box_and_writes_its_files(pybench_inside: Pybench
     assert answer.code == 0
     assert max(map(len, answer.out.splitlines())) <= 80
     assert "| final stock     |" in answer.out
+    assert answer.out.splitlines()[-1].startswith("Servers: ")
     assert "- none: 6 sold of 1: the stock is -5 (wrong, as expected).\n" in answer.out
     assert "- mutex: 1 sold of 1, never more (right).\n" in answer.out
     assert answer.out.isascii()
@@ -96,6 +110,27 @@ def test_a_given_server_keeps_nothing_and_its_password_is_shown_nowhere(
     assert {one["strategy"] for one in told["left_out"]} >= {"redlock", "multilock", "replicated"}
     assert "it needs 5 Redis servers, and 1 were given" in {one["reason"] for one in told["left_out"]}
     assert PASSWORD not in answer.out + answer.err + (tmp_path / "page.html").read_text()
+
+
+def test_a_server_on_another_machine_is_used_only_after_confirmation(
+    pybench_inside: Pybench, given_server: GivenServer, monkeypatch: pytest.MonkeyPatch
+):
+    # A server on this machine that passes for one on another, because tests send no load to other machines.
+    monkeypatch.setattr(Server, "is_local", lambda server: server.started_by_us)
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    for name in set(EXPERIMENTS) - {"oversell", "fencing"}:
+        monkeypatch.delitem(EXPERIMENTS, name)
+    with connect(given_server.process.endpoint) as server:
+        commands_before = server.info("commandstats")
+        for command in (SMALL, ("run-all",)):
+            answer = pybench_inside("lab", *command, "--redis", given_server.url)
+            assert (answer.code, answer.out) == (40, "")
+            assert answer.err.count(" is not on this machine.\n") == 1, "it asks once"
+            assert answer.err.endswith("stdin is no terminal\nhint: pass --yes to confirm\n")
+        assert not {"cmdstat_set", "cmdstat_eval"} & (set(server.info("commandstats")) - set(commands_before))
+    assert PASSWORD not in answer.err
+    answer = pybench_inside("lab", *SMALL, "--redis", given_server.url, "--yes")
+    assert (answer.code, answer.err.count(" is not on this machine.\n")) == (0, 1)
 
 
 def test_a_missing_tool_is_named_and_run_all_skips_it(pybench_inside: Pybench, monkeypatch: pytest.MonkeyPatch):
@@ -212,6 +247,15 @@ def test_an_experiment_that_takes_too_long_is_ended(pybench_inside: Pybench):
     answer = pybench_inside("lab", "oversell", "--work", "30s", "--concurrency", "2", "--time-limit", "500ms")
     assert (answer.code, answer.out) == (41, "")
     assert answer.err.startswith("error: a case of the experiment did not end within 500 ms\nhint: raise --time-limit")
+
+
+@pytest.mark.parametrize("name", ["crash", "partition", "pause", "restart"])
+def test_a_long_wait_ends_with_its_case_and_blames_no_server(pybench_inside: Pybench, name: str):
+    began = time.monotonic()
+    answer = pybench_inside("lab", name, "--ttl", "30s", "--time-limit", "1500ms")
+    assert (answer.code, answer.out) == (41, "")
+    assert answer.err.startswith("error: a case of the experiment did not end within 1.5 s\nhint: raise --time-limit")
+    assert time.monotonic() - began < 15, "the lease is longer"
 
 
 def test_the_property_table_is_printed_and_fits_what_it_is_given(pybench_inside: Pybench):

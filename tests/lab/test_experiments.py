@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pybench.analysis.properties import properties_of
+from pybench.errors import ServerError
 from pybench.exits import Exit
 from pybench.lab import buying, locks, measuring
 from pybench.lab.carrying_out import carry_out
@@ -122,14 +123,26 @@ def test_the_stock_may_live_in_postgres_whose_constraint_keeps_it_whatever_the_l
     found = experimented("oversell", "none", stock_on="postgres", constraint=True)
     assert seen(found) == {"none": HELD}
     assert figures(found, "none")["final_stock"] == 0
-    assert any("constraint" in (row.error or "") for row in case_of(found, "none").clients)
+    refused = sum("constraint" in (row.error or "") for row in case_of(found, "none").clients)
+    assert refused > 0
+    assert case_of(found, "none").sentence == f"1 sold of 1, never more; the database refused {refused} writes"
 
 
 def test_a_buyer_that_waits_too_long_is_counted_apart(experimented: Experimented):
-    mutex = figures(experimented("oversell", "mutex", concurrency="4", stock="4", work="300ms", wait="20ms"), "mutex")
+    mutex = figures(experimented("oversell", "mutex", concurrency="4", stock="3", work="300ms", wait="20ms"), "mutex")
     assert mutex["failed_lock"] > 0
     assert mutex["successful"] + mutex["failed_stock"] + mutex["failed_lock"] == 4
-    assert mutex["final_stock"] == mutex["expected_stock"] == 4 - mutex["successful"]
+    assert mutex["final_stock"] == mutex["expected_stock"] == 3 - mutex["successful"]
+
+
+def test_nobody_contends_where_there_is_no_lock(usual: Usual):
+    assert figures(usual("oversell"), "atomic")["contention_share"] is None
+    assert figures(usual("oversell"), "mutex")["contention_share"] > 0
+
+
+def test_a_second_permit_is_no_matter_of_the_lease(experimented: Experimented):
+    found = experimented("ttl-edge", "semaphore", "semaphore(permits=1)")
+    assert seen(found) == {"mutex": SHOWN, "semaphore": Seen.WENT_WRONG, "semaphore(permits=1)": SHOWN}
 
 
 def test_a_lease_that_ends_is_told_before_the_next_holder_has_the_lock(usual: Usual):
@@ -169,6 +182,22 @@ def test_a_purchase_sent_twice_is_sold_twice_without_a_key(usual: Usual):
     assert (without["sold"], without["stock_before"]) == (2, 9)
     # The second answer is the stored one of the first purchase.
     assert (with_key["sold"], with_key["stock_before"]) == (1, 10)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "message"),
+    [
+        (502, b"<html>Bad Gateway</html>", "answered 502: <html>Bad Gateway</html>"),
+        (500, b'{"detail": "no stock"}', "answered 500: no stock"),
+        (200, b"[1]", r"answered 200: \[1\]"),
+        (503, b"", "answered 503: nothing"),
+        (500, b"x" * 10_000, "answered 500: x{200}\n"),
+    ],
+)
+def test_an_answer_of_the_service_that_is_none_is_no_bug(status: int, text: bytes, message: str):
+    with pytest.raises(ServerError, match=message):
+        idempotency._parsed(status, text)
+    assert idempotency._parsed(200, b'{"stock": 3}') == {"stock": 3}
 
 
 @pytest.fixture
@@ -315,7 +344,6 @@ def test_a_name_that_an_experiment_adds_is_its_own_whatever_the_catalogue_has(mo
 
 @pytest.mark.usefixtures("no_running_loop")
 def test_a_lock_whose_servers_cannot_be_started_is_left_out_of_all(monkeypatch: pytest.MonkeyPatch):
-    from pybench.errors import ServerError
     from pybench.servers import postgres
 
     def missing(*_: object, **__: object) -> None:

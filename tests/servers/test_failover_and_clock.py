@@ -15,9 +15,10 @@ from pybench.matrix import matrix_from_options
 from pybench.matrix.backends import Backend, named
 from pybench.running import job
 from pybench.running.job import Job, Outcome
-from pybench.servers import Server, ServerPool, harm
+from pybench.servers import Server, ServerPool, harm, supervised
 from pybench.servers.redis import binaries, wall_clock
 from pybench.servers.redis.config import AppendFsync
+from pybench.servers.redis.supervisor import SupervisedServer
 
 REDIS = named("redis", Backend())
 
@@ -100,6 +101,23 @@ def test_a_killed_server_with_a_clock_leaves_no_shared_memory(pool: ServerPool):
     assert not list(Path("/dev/shm").glob(f"*faketime*_{server.pid}"))
     pool.start_again(pool.process_of(server))
     assert ask(server, "PING") == b"PONG"
+
+
+def test_a_server_with_a_clock_that_does_not_start_leaves_no_shared_memory(
+    pool: ServerPool, monkeypatch: pytest.MonkeyPatch
+):
+    made: set[Path] = set()
+
+    def silent(server: SupervisedServer) -> None:
+        made.update(Path("/dev/shm").glob(f"*faketime*_{server.pid}"))
+
+    # It runs, and no reply of it is seen.
+    monkeypatch.setattr(SupervisedServer, "_look", silent)
+    monkeypatch.setattr(supervised, "START_S", 1.0)
+    with pytest.raises(ServerError, match="under libfaketime"):
+        pool.redis(REDIS, moves_clock=True)
+    assert made, "the library makes shared memory"
+    assert not [path for path in made if path.exists()]
 
 
 def test_without_the_library_the_fault_is_refused_by_its_name(pool: ServerPool, monkeypatch: pytest.MonkeyPatch):

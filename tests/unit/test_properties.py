@@ -11,6 +11,7 @@ import pytest
 from pybench.analysis.properties import PROPERTIES, properties_of
 from pybench.cli.matrix_table import matrix_json, matrix_text
 from pybench.lab.catalogue import EXPERIMENTS
+from pybench.lab.locks import parsed
 from pybench.strategies import CATALOGUE, parse_strategy
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,17 @@ def test_every_proof_can_be_found(proof: str):
     assert program == "pybench"
     assert command == "lab"
     assert set(words) <= set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_an_experiment_that_is_named_as_a_proof_takes_the_lock(name: str):
+    for key, held in properties_of(CATALOGUE[name]).items():
+        if "::" in held.proof:
+            continue
+        experiment = EXPERIMENTS[shlex.split(held.proof)[2]]
+        # docs/strategies.md says that the semaphore is shown with one permit.
+        lock = parsed("semaphore(permits=1)" if name == "semaphore" else name, experiment)
+        assert lock.is_beside or not experiment.unfit(lock), key
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

@@ -140,7 +140,7 @@ def _next_holder(stage: Stage, lock: ChosenLock, name: str, wait_s: float) -> tu
     client = stage.client(lock)
     began = time.monotonic()
     try:
-        with client.lock(name, ttl=stage.length("ttl"), wait=f"{wait_s:.3f}s"):
+        with client.lock(name, ttl=stage.length("ttl"), wait=f"{stage.at_most(wait_s):.3f}s"):
             row = client_row(began, locked=True)
     except NotAcquired:
         return None, client_row(began, locked=False, error="Lock not acquired")

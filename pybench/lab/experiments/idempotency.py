@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ATOMIC = "atomic"
 LOST = "the answer was lost"
+MOST_QUOTED = 200
+"""Bytes of an answer that an error quotes, where the service itself does not say what is wrong."""
 
 
 class _LosesReply(Proxy):
@@ -139,25 +141,34 @@ def _post(stage: Stage, proxy: Proxy, path: str, body: object, headers: dict[str
 
 
 def _sent(stage: Stage, proxy: Proxy, path: str, body: object, headers: dict[str, str]) -> dict[str, Any] | None:
-    """One request on a connection of its own; None if the connection ended without an answer."""
+    """One request on a connection of its own; None if the connection ended without an answer. Raises ServerError."""
     connection = http.client.HTTPConnection("127.0.0.1", proxy.endpoint.port, timeout=stage.left_s)
     try:
         data = None if body is None else json.dumps(body)
         kind = {} if body is None else {"Content-Type": "application/json"}
         connection.request("GET" if body is None else "POST", path, data, {**kind, **headers})
         answer = connection.getresponse()
-        told: dict[str, Any] = json.loads(answer.read())
+        text = answer.read()
     except (http.client.HTTPException, ConnectionError):
         return None
     except OSError as error:
         raise ServerError(f"the HTTP service does not answer: {error}", hint="raise --time-limit") from None
     finally:
         connection.close()
-    if answer.status != http.client.OK:
-        raise ServerError(
-            f"the HTTP service answered {answer.status}: {told.get('detail') or told.get('error') or told}"
-        )
-    return told
+    return _parsed(answer.status, text)
+
+
+def _parsed(status: int, text: bytes) -> dict[str, Any]:
+    """What the service answered. Raises ServerError for anything but success and a JSON object."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if status == http.client.OK and isinstance(told, dict):
+        return told
+    said = (told.get("detail") or told.get("error")) if isinstance(told, dict) else None
+    quoted = said or text[:MOST_QUOTED].decode(errors="replace") or "nothing"
+    raise ServerError(f"the HTTP service answered {status}: {quoted}", hint="does its server still run?")
 
 
 IDEMPOTENCY = Experiment(

@@ -13,8 +13,8 @@ from pybench.errors import ServerError
 from pybench.lab.cable import Cable
 from pybench.lab.clients import client_row, killed_row
 from pybench.lab.contest import attempt, not_of_redis_alone, servers_of
-from pybench.lab.experiment import Experiment, Parameter, Time
-from pybench.lab.fence import STALE, checked_write
+from pybench.lab.experiment import Experiment, Lease, Parameter
+from pybench.lab.fence import REFUSED, STALE, checked_write
 from pybench.lab.findings import Case, ClientRow, Expected, Figure
 from pybench.strategies import Count, Promise
 
@@ -194,7 +194,7 @@ def _harm_leaders(election: _Election) -> None:
 def _write_late(election: _Election, actor: Actor, term: int, since: float) -> None:
     is_accepted = election.write(actor, term)
     election.late.append(is_accepted)
-    row = client_row(since, locked=True, error=None if is_accepted else "refused: a higher fence was seen")
+    row = client_row(since, locked=True, error=None if is_accepted else REFUSED)
     election.rows.append(replace(row, process_id=actor.pid))
 
 
@@ -224,6 +224,6 @@ LEADER = Experiment(
     unfit=_unfit,
     parameters=(
         Parameter("candidates", Count(4, 64), "5", "Processes that want to lead."),
-        Parameter("ttl", Time(), "1s", "The lease of a leader."),
+        Parameter("ttl", Lease(), "1s", "The lease of a leader."),
     ),
 )

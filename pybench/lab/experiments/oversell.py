@@ -15,6 +15,7 @@ from pybench.strategies import Choice, Count
 if TYPE_CHECKING:
     from pybench.lab.actors import Actor
     from pybench.lab.buying import Bought, Order
+    from pybench.lab.experiment import Values
     from pybench.lab.locks import ChosenLock
     from pybench.lab.shop import Shop
     from pybench.lab.stage import Stage
@@ -22,12 +23,17 @@ if TYPE_CHECKING:
 ATOMIC = "atomic"
 
 
+def _require(values: Values) -> None:
+    if values["constraint"] and values["stock-on"] != "postgres":
+        raise InputError("--constraint is about Postgres", hint="add --stock-on postgres")
+    if values["stock"] >= values["concurrency"]:
+        raise InputError("--stock is not less than --concurrency", hint="take more buyers than pieces")
+
+
 def _run(stage: Stage) -> Iterator[Case]:
     from pybench.lab.buying import buyers
     from pybench.lab.shop import Shop, fill, left
 
-    if stage.flag("constraint") and stage.word("stock-on") != "postgres":
-        raise InputError("--constraint is about Postgres", hint="add --stock-on postgres")
     shop = Shop.on(stage, stage.word("stock-on"), constraint=stage.flag("constraint"))
     count = min(stage.count("processes"), stage.count("concurrency"))
     processes = [stage.actor(buyers, {}) for _ in range(count)]
@@ -70,11 +76,13 @@ def _order(stage: Stage, shop: Shop, lock: ChosenLock, number: int, share: int) 
 
 
 def _case(stage: Stage, lock: ChosenLock, bought: list[Bought], final: int) -> Case:
-    from pybench.lab.buying import NO_LOCK, contention_share
+    from pybench.lab.buying import LOST, NO_LOCK, NO_STOCK, contention_share
 
     initial = stage.count("stock")
     sold = sum(one.row.success for one in bought)
     no_lock = sum(one.row.error == NO_LOCK for one in bought)
+    # What else keeps a buyer from its piece is a write that the constraint refused.
+    refused = sum(one.row.error not in {None, NO_LOCK, NO_STOCK, LOST} for one in bought)
     counted = initial - sold
     beyond = max(0, sold - initial)
     ends = [one.asked_ns + one.row.duration_ms * 1e6 for one in bought]
@@ -87,6 +95,7 @@ def _case(stage: Stage, lock: ChosenLock, bought: list[Bought], final: int) -> C
         sentence = f"{sold} sold of {initial}, never more" + (
             f"; {plural(no_lock, 'buyer')} gave up waiting for the lock" if no_lock else ""
         )
+        sentence += f"; the database refused {plural(refused, 'write')}" if refused else ""
     return Case(
         label=lock.text,
         strategy=lock.text if lock.entry is not None else None,
@@ -102,7 +111,7 @@ def _case(stage: Stage, lock: ChosenLock, bought: list[Bought], final: int) -> C
             Figure("initial_stock", "initial stock", initial),
             Figure("final_stock", "final stock", final),
             Figure("expected_stock", "expected stock", max(0, initial - len(bought) + no_lock)),
-            Figure("contention_share", "contention rate", contention_share(bought)),
+            Figure("contention_share", "contention rate", contention_share(bought) if lock.entry else None),
             Figure("duration_ms", "duration", round(duration_ms, 3)),
         ),
         clients=tuple(one.row for one in bought),
@@ -114,10 +123,12 @@ OVERSELL = Experiment(
     summary="Many buyers, few pieces: who sells too many",
     steps=(
         "{concurrency} buyers want one piece each of a product; the stock is {stock}.",
-        "Each takes its lock, reads the stock, works for {work}, and subtracts one if what it read was enough.",
+        "Each takes its lock and reads the stock. If that is enough, it works for {work}, and subtracts one.",
+        "atomic takes no lock: after the work, one step of the server checks and subtracts.",
     ),
     learn="Between a check and the write that relies on it, only a lock, or one atomic step, keeps others out.",
     run=_run,
+    require=_require,
     controls=("none",),
     strategies=("mutex", ATOMIC),
     beside_locks=(ATOMIC,),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybench.lab.clients import client_row
 from pybench.lab.contest import attempt
-from pybench.lab.experiment import Experiment, Parameter, Time
-from pybench.lab.fence import STALE, checked_write
+from pybench.lab.experiment import Experiment, Lease, Parameter
+from pybench.lab.fence import REFUSED, STALE, checked_write
 from pybench.lab.findings import Case, ClientRow, Expected, Figure
 from pybench.lab.locks import needs_client
 from pybench.strategies import Promise
@@ -68,7 +68,7 @@ def hold_and_write(line: Line, client: dict[str, Any], name: str, write: dict[st
             if not (write["looks"] and knows):
                 words = _write(write["key"], read - FIRST_SELLS, held.fence if write["checked"] else None)
                 reply = resource.ask(*words)
-            error = "did not write: its lease had ended" if reply is None else "refused" if reply == STALE else None
+            error = "did not write: its lease had ended" if reply is None else REFUSED if reply == STALE else None
             after = read - FIRST_SELLS if error is None else None
             row = client_row(began, locked=True, before=read, after=after, error=error)
             line.say({"knew": knows, "row": asdict(row)})
@@ -95,7 +95,8 @@ def _case(stage: Stage, way: _Way) -> Case:
         first_fence = holder.hear()["fence"]
         holder.signal(signal.SIGSTOP)
         stopped = time.monotonic()
-        with attempt(stage.client(way.lock), name, ttl="30s", wait=f"{stage.seconds('ttl') + SPARE_S:.3f}s") as second:
+        wait = f"{stage.at_most(stage.seconds('ttl') + SPARE_S):.3f}s"
+        with attempt(stage.client(way.lock), name, ttl="30s", wait=wait) as second:
             granted_ms = round((second.at - stopped) * 1e3, 3)
             fence = None if second.held is None else second.held.fence
             read = _number(resource.ask("GET", key))
@@ -166,5 +167,5 @@ PAUSE = Experiment(
     controls=("mutex",),
     strategies=("fenced",),
     unfit=_unfit,
-    parameters=(Parameter("ttl", Time(), "1s", "The lease."),),
+    parameters=(Parameter("ttl", Lease(), "1s", "The lease."),),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pybench.lab.contest import ONCE, TTL, Attempt, attempt, client_on
-from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.experiment import Experiment, Lease, Parameter
 from pybench.lab.findings import Case, Expected, Figure
 from pybench.lab.locks import ChosenLock
 
@@ -45,7 +45,7 @@ def _case(
         began = time.monotonic()
         kill.begin()
         if is_delayed:
-            time.sleep(stage.seconds("ttl") + LATER_S)
+            time.sleep(stage.at_most(stage.seconds("ttl") + LATER_S))
         kill.end()
         away_ms = round((time.monotonic() - began) * 1e3, 3)
         with attempt(client_on(stage, REDLOCK, everywhere), name, ttl=ttl, wait=ONCE) as second:
@@ -91,5 +91,5 @@ RESTART = Experiment(
     learn="A quorum counts on servers that remember: write each grant to disk, or stay away for the longest ttl.",
     run=_run,
     harms_servers=True,
-    parameters=(Parameter("ttl", Time(), "1s", "The lease of the case with the delayed restart."),),
+    parameters=(Parameter("ttl", Lease(), "1s", "The lease of the case with the delayed restart."),),
 )

