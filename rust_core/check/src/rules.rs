@@ -14,8 +14,8 @@ pub struct Rules {
     /// A hold ends with a session, which may end before its holder notices; see `sessions`. For locks with one holder
     /// at a time, or several readers.
     pub sessions: bool,
-    /// With `sessions`: within this time of a session's end its holder notices that the connection was closed. If the
-    /// holder notices later, the session had ended later.
+    /// With `sessions`: within this time of a session's end, in which its driver runs, its holder notices that the
+    /// connection was closed. If the holder notices later, the session had ended later.
     pub session_end_seen_within: Nanos,
     /// A grant counts as contended only if its holder believed in it for at least this long; see `contention`.
     pub least_belief: Nanos,

@@ -4,8 +4,8 @@
 //! So a grant during another holder's belief is not judged at once. It is a double grant as soon as one of the earlier
 //! holders in its way ends without having found its session ended; and a lost session when all of them have found that.
 //! A server closes the connection of a session that it ends, and the holder notices that within
-//! `Rules::session_end_seen_within`. If the holder notices later, the session still existed at the other grant, and
-//! excuses nothing. A session that the lock itself closed during the hold (`HungUp`) excuses nothing either. A session
+//! `Rules::session_end_seen_within`, or of the end of a standstill of its driver. If the holder notices later, the session
+//! still existed at the other grant, and excuses nothing. A session that the lock itself closed during the hold (`HungUp`) excuses nothing either. A session
 //! whose release got no reply, so that the lock closed it, may have ended at any earlier time. C. Gray, D. Cheriton:
 //! Leases, SOSP 1989, describes the two clocks with which a holder would know the end in advance: a session has none.
 
@@ -70,15 +70,15 @@ impl Checker {
         self.log.counts.double_grants += (before - sessions.overlaps.len()) as u64;
     }
 
-    /// `id` has found that its session has ended, `within` this time of the end.
+    /// `id` has found that its session has ended, `within` this time of the end, in which its driver ran.
     pub(crate) fn lost_session(&mut self, at: Nanos, id: ClientId, within: Nanos) {
         if !self.no_longer_in_question(id) {
             return;
         }
         let Some(sessions) = &mut self.sessions else { return };
-        let log = &mut self.log;
+        let (log, ran_since) = (&mut self.log, self.driver_stalled_until);
         sessions.overlaps.retain_mut(|overlap| {
-            if overlap.earlier.contains(&id) && at.since(overlap.at) > within {
+            if overlap.earlier.contains(&id) && at.since(overlap.at.max(ran_since)) > within {
                 log.count(ViolationKind::DoubleGrant);
                 return false;
             }

@@ -45,7 +45,7 @@ use window::{Longest, Window};
 pub use writes::Writes;
 
 /// Longer than any sleep of the loop. A key counts as stalled only after at least a reply timeout, which is 1 s.
-const LONG_STALL: Nanos = Nanos::from_millis(100);
+pub(crate) const LONG_STALL: Nanos = Nanos::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Recorder {

@@ -3,6 +3,7 @@
 use check::{Order, Rules};
 use locks::Nanos;
 
+use crate::recorder::LONG_STALL;
 use crate::spec::TrialSpec;
 
 /// The most calls to one server, one after another, that a waiter of a free key needs until it is granted. Each further
@@ -27,7 +28,8 @@ pub fn rules(spec: &TrialSpec) -> Rules {
             Order::Ignored
         },
         sessions: strategy.holds_by_session(),
-        session_end_seen_within: spec.lock.reply_timeout,
+        // The driver reports no shorter standstill.
+        session_end_seen_within: spec.lock.reply_timeout.after(LONG_STALL),
         least_belief: spec.least_belief,
         // After the pause the request crosses the added network, and so did the release.
         release_seen_within: spec.lock.retry.cap.after(added(spec, 2)),

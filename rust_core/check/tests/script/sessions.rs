@@ -217,6 +217,13 @@ fn a_session_that_is_found_gone_too_late_was_there_at_the_grant() {
     };
     assert_eq!(found(80), ONE_LOST);
     assert_eq!(found(81), ONE_DOUBLE);
+    // Its driver stood still until 60 and could not notice before.
+    let stood = |at| {
+        let beside = seen_within(30).takes(A, NEVER).at(50).takes(B, NEVER);
+        beside.at(60).driver_stood().at(at).loses_lease(A).ends().counts
+    };
+    assert_eq!(stood(90), ONE_LOST);
+    assert_eq!(stood(91), ONE_DOUBLE);
 }
 
 #[test]
