@@ -173,7 +173,7 @@ _FAIRNESS = (
     ),
     _count(
         "starved_clients",
-        "clients that asked and had no grant in the window; n/a for stages of clients",
+        "clients that asked and had no grant in the window, none of a killed process; n/a for stages of clients",
         over=Over.MOST,
         summary=True,
     ),
