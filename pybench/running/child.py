@@ -77,8 +77,9 @@ class Child:
             if self._errors is not None:
                 self._errors.close()
             raise
-        self._reader = threading.Thread(target=self._read, args=(hear, ended), daemon=True)
-        self._reader.start()
+        # An interrupted join of a thread says in Python 3.11 that the thread has ended; an event is not confused by it.
+        self._heard_all = threading.Event()
+        threading.Thread(target=self._read, args=(hear, ended), daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +96,7 @@ class Child:
         """End the process at once, if it still runs, and close its pipes."""
         self._process.kill()
         self._process.wait()
-        self._reader.join()
+        self._heard_all.wait()
         for stream in (self._process.stdin, self._process.stdout, self._errors):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
@@ -121,8 +122,7 @@ class Child:
 
     def heard_all(self, limit_s: float) -> bool:
         """Wait until all that it prints was heard; false where that takes longer."""
-        self._reader.join(limit_s)
-        return not self._reader.is_alive()
+        return self._heard_all.wait(limit_s)
 
     def exit_code(self) -> int:
         """Wait for its end."""
@@ -137,8 +137,11 @@ class Child:
 
     def _read(self, hear: Callable[[str], None], ended: Callable[[], None]) -> None:
         assert self._process.stdout is not None, "the process has a pipe"
-        for line in self._process.stdout:
-            # A process that was killed in the middle of a line has not said it.
-            if line.endswith("\n"):
-                hear(line)
-        ended()
+        try:
+            for line in self._process.stdout:
+                # A process that was killed in the middle of a line has not said it.
+                if line.endswith("\n"):
+                    hear(line)
+            ended()
+        finally:
+            self._heard_all.set()

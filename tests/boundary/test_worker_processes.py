@@ -319,6 +319,19 @@ def test_half_a_line_of_a_process_that_was_killed_is_not_heard(tmp_path: Path):
     assert heard == ["{}\n"]
 
 
+def test_an_interrupted_wait_does_not_take_a_child_for_one_that_has_said_all(tmp_path: Path):
+    (tmp_path / "says_late.py").write_text("import sys\nsys.stdin.read()\nprint('late')\n")
+    heard: list[str] = []
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with Child(sys.executable, "says_late", variables=variables, hear=heard.append) as child:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            child.heard_all(20)
+        child.stop()
+        assert child.heard_all(20)
+    assert heard == ["late\n"]
+
+
 ORPHANED = """
 import json, sys, threading
 from pybench.running.processes import ProcessTrial
