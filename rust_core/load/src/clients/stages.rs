@@ -222,10 +222,11 @@ mod tests {
         #[test]
         fn the_time_of_a_sum_is_when_the_load_has_summed_up_to_it(list in any_stages(), part in 0.001_f64..0.999) {
             let stages = stages(&list);
-            prop_assume!(stages.total > 0.0);
-            let sum = stages.total * part;
-            let when = stages.when(sum);
-            prop_assert!((stages.sum(when) - sum).abs() <= 1e-6 * stages.total, "{when}");
+            if stages.total > 0.0 {
+                let sum = stages.total * part;
+                let when = stages.when(sum);
+                prop_assert!((stages.sum(when) - sum).abs() <= 1e-6 * stages.total, "{when}");
+            }
             prop_assert!(stages.when(stages.total * 1.001 + 1.0).is_infinite());
         }
 
