@@ -42,7 +42,7 @@ def printed(command: str) -> str:
 
 def constant(text: str) -> str:
     """`text` without what differs from run to run: figures, and the columns that follow from their length."""
-    return re.sub(r"[\s|+-]+", " ", re.sub(r"\d[\d.,]*( (ns|µs|ms|s|%))?", "0", text)).strip()
+    return re.sub(r"[\s|+-]+", " ", re.sub(r"\d+([.,]\d+)*(\s+(ns|µs|ms|s|%)(?!\w))?", "0", text)).strip()
 
 
 def main() -> None:
