@@ -96,14 +96,14 @@ def _exclusion(entry: Strategy, arguments: Arguments) -> Held:
 
 def _atomic_ttl(entry: Strategy, _arguments: Arguments) -> Held:
     if entry.lease is Lease.NONE:
-        return _plain("no lease", _of_no_lock(entry) if _holds_nothing(entry) else _CRASH)
+        return _plain("no lease", _of_no_lock(entry) if entry.holds_nothing else _CRASH)
     if any(command.startswith("EXPIRE") for command in entry.commands):
         return _bad("no", _CRASH)
     return _good("yes", _CRASH)
 
 
 def _ownership(entry: Strategy, _arguments: Arguments) -> Held:
-    if _holds_nothing(entry):
+    if entry.holds_nothing:
         return _plain("no holder", _of_no_lock(entry))
     if _deletes_blindly(entry):
         return _bad("no", _UNOWNED)
@@ -111,7 +111,7 @@ def _ownership(entry: Strategy, _arguments: Arguments) -> Held:
 
 
 def _safe_release(entry: Strategy, _arguments: Arguments) -> Held:
-    if _holds_nothing(entry):
+    if entry.holds_nothing:
         return _plain("no holder", _of_no_lock(entry))
     if _deletes_blindly(entry):
         return _bad("no", _UNOWNED)
@@ -119,7 +119,7 @@ def _safe_release(entry: Strategy, _arguments: Arguments) -> Held:
 
 
 def _crash_recovery(entry: Strategy, _arguments: Arguments) -> Held:
-    if _holds_nothing(entry):
+    if entry.holds_nothing:
         return _plain("nothing is held", _of_no_lock(entry))
     if any("stays taken" in event for event in entry.lost_by):
         return _bad("may stay for ever", _CRASH)
@@ -159,7 +159,7 @@ def _deadlock(entry: Strategy, arguments: Arguments) -> Held:
         return _good("the database ends it", _CROSSWISE)
     if entry.takes_many_keys:
         return _good("starts again" if entry.spreads_keys else "all keys or none", _DEADLOCK)
-    if _holds_nothing(entry):
+    if entry.holds_nothing:
         return _good("waits for nobody", _of_no_lock(entry))
     if _is_covered(entry, arguments):
         return _bad("only sorted keys", _DEADLOCK)
@@ -172,11 +172,6 @@ def _fit(entry: Strategy, _arguments: Arguments) -> Held:
     if entry.when_to_use.startswith(("Never", "To ")):
         return _bad("no, to learn", _OFFER)
     return _plain("with care", _OFFER)
-
-
-def _holds_nothing(entry: Strategy) -> bool:
-    """Whether it does not lock, or its writes alone are checked."""
-    return entry.judged_by is Judge.EFFECTS or not entry.server_kinds
 
 
 def _of_no_lock(entry: Strategy) -> str:

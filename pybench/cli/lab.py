@@ -48,18 +48,18 @@ Log = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options that every experiment has."""
+    """The options that experiments share; those of given servers only where an experiment uses such."""
 
-    redis: list[str] | None
-    postgres: str | None
+    redis: list[str] | None = None
+    postgres: str | None = None
+    yes: bool = False
     servers: str
     time_limit: str
     html: Path | None
     log: Path | None
     as_json: bool
-    yes: bool
 
 
 class LabGroup(TyperGroup):
@@ -132,8 +132,7 @@ def _runner(experiment: Experiment) -> Callable[..., int]:
     def command(**values: Any) -> int:  # noqa: ANN401 - typer passes each option in its own type
         given = {one.name: values.pop(name) for name, one in own.items()}
         strategies, every = values.pop("strategy", None) or [], values.pop("every", False)
-        asked = Asked(**{"redis": None, "postgres": None, "yes": False, **values})
-        return _run(experiment, given, strategies, asked, every=every)
+        return _run(experiment, given, strategies, Asked(**values), every=every)
 
     locks = [("strategy", Strategy, None), ("every", Every, False)] if experiment.takes_locks else []
     # An experiment that harms servers uses none that was given.

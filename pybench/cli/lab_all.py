@@ -37,7 +37,16 @@ def run_all(
     from pybench.lab.page import page
 
     require_files(html=html, log=log)
-    asked = Asked(redis, postgres, servers, time_limit, html, log, as_json, yes)
+    asked = Asked(
+        redis=redis,
+        postgres=postgres,
+        yes=yes,
+        servers=servers,
+        time_limit=time_limit,
+        html=html,
+        log=log,
+        as_json=as_json,
+    )
     found: list[Findings] = []
     not_run: list[NotRun] = []
     codes: set[Exit] = set()

@@ -278,8 +278,7 @@ def _costs(totals: Mapping[str, int], server_cpu_us: float | None, wall_s: float
 
 def _has_one_holder(cell: Cell, strategy: Strategy) -> bool:
     """Whether a key has one holder at a time, so that nobody is granted it beside a client that died."""
-    keeps_out = bool(strategy.server_kinds) and strategy.judged_by is not Judge.EFFECTS
-    return keeps_out and strategy.permits(cell.args) == 1 and not cell.read_share
+    return not strategy.holds_nothing and strategy.permits(cell.args) == 1 and not cell.read_share
 
 
 def _fairness(totals: Mapping[str, int], result: Outcome, strategy: Strategy) -> dict[str, Any]:

@@ -266,6 +266,11 @@ class Strategy:
             case Lease.WHOLE_SECONDS:
                 return -(-ttl_ms // 1_000) * 1_000
 
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether it does not lock, or its writes alone are checked: its clients hold nothing on a server."""
+        return self.judged_by is Judge.EFFECTS or not self.server_kinds
+
     def renews(self, arguments: Arguments) -> bool:
         """Whether a holder renews its lease."""
         return self.extends_lease and self.argument("renew", arguments) != "off"

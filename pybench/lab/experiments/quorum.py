@@ -106,8 +106,8 @@ QUORUM = Experiment(
     name="quorum",
     summary="2 of 5 servers are down, then 3",
     steps=(
-        "redlock on 5 servers, each with {node-timeout-ms} ms to reply. A client asks {grants} times, "
-        "and where no majority is left, it tries only once.",
+        "redlock on 5 servers, each with {node-timeout-ms} ms to reply. A client asks {grants} times; "
+        "without a majority each request is one attempt.",
         "Killed: connections to the server are refused. Stopped (SIGSTOP): connections stay open, and nobody replies.",
     ),
     learn="A majority keeps granting with 2 of 5 servers down; with 3 down it refuses within the node timeout.",
