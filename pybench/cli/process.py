@@ -33,6 +33,9 @@ def end(code: int) -> NoReturn:
     """End the process with `code`; later signals are ignored."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    # An interrupt inside an `exec` of text, as a dataclass runs when it is made, lets `python -m` end itself by SIGINT,
+    # whatever `code` is, unless another text was executed since (CPython's `unhandled_keyboard_interrupt`).
+    exec("")
     sys.exit(code)
 
 

@@ -129,6 +129,32 @@ def test_a_command_that_is_interrupted_while_it_loads_exits_130_without_a_traceb
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"error: interrupted\n")
 
 
+WHILE_A_CLASS_IS_MADE = """
+import sys
+
+import pybench.matrix
+from pybench.cli import main
+
+pybench.matrix.json_schema = lambda: exec("import os; os.kill(os.getpid(), 2)")
+sys.argv = ["pybench", "schema"]
+main()
+"""
+
+
+def test_a_command_that_is_interrupted_while_a_dataclass_is_made_exits_130_and_not_by_the_signal(tmp_path: Path):
+    (tmp_path / "interrupted.py").write_text(WHILE_A_CLASS_IS_MADE)
+    # A dataclass executes text, and only with `-m` does Python remember that this was interrupted.
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "interrupted"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"error: interrupted\n")
+
+
 def test_nothing_is_loaded_before_the_command_waits_for_an_interrupt(tmp_path: Path):
     script = "import sys; before = {*sys.modules}; import pybench.cli; print(*sorted({*sys.modules} - before))"
     done = subprocess.run(
