@@ -2,6 +2,7 @@
 //!
 //! One seed determines all of it. Between two rounds of a process the world's time moves to whatever happens next.
 
+mod drain;
 mod judging;
 mod quiet;
 
@@ -22,6 +23,7 @@ use crate::machine::Tally;
 use crate::network::{Happening, Network};
 use crate::process::{self, Process};
 use crate::scene::Scene;
+use drain::Drain;
 use quiet::Quiet;
 
 /// How long after the end of the faults each client must have been served again, besides thirty holds.
@@ -140,6 +142,8 @@ struct Run {
     events: u64,
     breach: Option<(Nanos, String)>,
     quiet: Quiet,
+    /// `None` before the end of the world.
+    drain: Option<Drain>,
     /// No fault strikes, and each release wakes a waiter.
     expects_wakeups: bool,
 }
@@ -194,6 +198,7 @@ impl Run {
             events: 0,
             breach: None,
             quiet: Quiet::default(),
+            drain: None,
             expects_wakeups: false,
             end: faults_end.after(BOUND).after(Nanos(hold.0 * 30)),
         }
@@ -211,8 +216,16 @@ impl Run {
             let next_event = self.network.borrow().next();
             let (process, next_round) = self.next_round();
             let at = next_event.min(next_round);
-            if self.is_broken() || self.are_all_served() || at > self.end && !self.goes_on(at) {
+            if self.is_broken() {
                 return;
+            }
+            if self.is_over(at) {
+                if self.begins_drain() {
+                    continue;
+                }
+                if !self.drains(at) {
+                    return;
+                }
             }
             self.events += 1;
             self.time.set(at.max(self.time.now()));
@@ -271,6 +284,7 @@ impl Run {
             process.driver.begin(process.skew.reads(self.time.now()));
         }
         process.free_at = self.time.now().after(ROUND);
+        self.perhaps_stops(index);
         self.listen();
         self.note_breach(index);
         self.perhaps_cancels(index);
@@ -280,7 +294,7 @@ impl Run {
     fn perhaps_cancels(&mut self, index: usize) {
         let process = &mut self.processes[index];
         let acquires = process.tallies.iter().map(|tally| tally.borrow().acquires).sum();
-        if acquires == process.acquires {
+        if acquires == process.acquires || self.drain.is_some() {
             return;
         }
         process.acquires = acquires;
@@ -296,11 +310,16 @@ impl Run {
     fn cancel(&mut self, index: usize, acquires: u64) {
         let process = &mut self.processes[index];
         let is_stopped = self.network.borrow().stopped_until[index] > self.time.now();
-        if process.acquires == acquires && !process.restarts && !is_stopped {
+        if process.acquires == acquires && !process.restarts && !is_stopped && self.drain.is_none() {
             process.driver.stop();
             process.restarts = true;
             self.listen();
         }
+    }
+
+    /// What happens next, happens at `at`.
+    fn is_over(&mut self, at: Nanos) -> bool {
+        self.drain.is_some() || self.are_all_served() || at > self.end && !self.goes_on(at)
     }
 
     fn are_all_served(&self) -> bool {

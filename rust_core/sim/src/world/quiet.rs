@@ -1,9 +1,8 @@
 //! Whether the clients of a scene get on: a lock that is free and wanted is granted again.
 //!
-//! At its end a scene goes on while the judge still has to hear of a session, so that no holder that is stopped passes
-//! for one that kept its session. It also goes on if clients wait and nobody holds the lock, without further faults,
-//! until there is a grant. The bound is generous: the lease of a holder that was lost, the waits and timeouts of those
-//! that ask, and what the last faults delay. A lock that is wanted for longer stays lost for ever, or nearly so.
+//! At its end a scene goes on if clients wait and nobody holds the lock, without further faults, until there is a grant.
+//! The bound is generous: the lease of a holder that was lost, the waits and timeouts of those that ask, and what the
+//! last faults delay. A lock that is wanted for longer stays lost for ever, or nearly so.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -45,9 +44,6 @@ impl Run {
     /// Whether the world goes on, although what happens next, at `at`, is after its end.
     pub(super) fn goes_on(&mut self, at: Nanos) -> bool {
         let Some(bound) = self.quiet.bound else { return false };
-        if self.checker.has_undecided() && at <= self.network.borrow().calm_from().max(self.end).after(bound) {
-            return true;
-        }
         let grants = self.tallies().map(|tally| held(&tally.borrow())).sum();
         let (since, before) = match self.quiet.since {
             Some(known) => known,

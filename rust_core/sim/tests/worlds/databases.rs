@@ -93,6 +93,14 @@ fn mistakes_in_the_locks_of_a_database_are_caught() {
     }
 }
 
+/// In the world of this seed the last client is served beside a holder that is about to find its session gone.
+#[test]
+fn a_world_does_not_end_before_a_holder_had_time_to_find_its_session_gone() {
+    let world = World::run(ROWS, Mistake::None, 7_505_020_925_161_636_524);
+    assert_eq!(world.violation, None);
+    assert!(world.report.counts.sessions_lost > 0);
+}
+
 #[test]
 fn the_worlds_reach_what_is_special_about_a_database() {
     for (strategy, special) in [
