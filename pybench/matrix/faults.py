@@ -190,6 +190,9 @@ _KEYS = ("at", "do", "target", "for")
 def _of_fields(fields: Mapping[str, Any]) -> Fault:
     for name in ("do", "target", "at"):
         if name not in fields:
+            if misspelt := nearest(name, (field for field in fields if field not in _KEYS)):
+                message = f"a fault has no field {shown(misspelt)}"
+                raise BadValue(message, hint=f"did you mean {name}?", at=(misspelt,))
             raise BadValue(f"a fault needs {name}", hint="for example {at: 1s, do: kill, target: 'redis[0]'}")
     do, given = _do(fields["do"])
     on, index = _reading("target", fields, _target)

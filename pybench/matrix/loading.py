@@ -24,7 +24,7 @@ from pybench.matrix.models import Matrix
 from pybench.matrix.problems import Path, Problem, raise_all
 from pybench.matrix.reader import Document
 from pybench.matrix.validators import ERROR_TYPE, meaning
-from pybench.notation import BadValue, is_text, shown, split_list, suggestion
+from pybench.notation import BadValue, is_text, nearest, shown, split_list, suggestion
 from pybench.strategies import ServerKind
 
 OPTIONS_HINT = "`pybench run --help` lists every option"
@@ -301,6 +301,9 @@ def _unknown_key(path: Path) -> Problem:
     block = str(parent[0]) if parent else None
     if block is None and word in AXES:
         return Problem(path, f"{word} is an axis", f"put {word} under axes or under fixed", of_key=True)
+    if block is None and (axis := nearest(word, [*_TOP, *AXES])) in AXES:
+        message = f"there is no key {shown(word)} here"
+        return Problem(path, message, f"did you mean {axis}? put it under axes or under fixed", of_key=True)
     if block in _PARTS_OF_AXES and word in _TOP:
         return Problem(path, f"{word} is not an axis", f"put {word} at the top level, outside of {block}", of_key=True)
     known = _TOP if block is None else tuple(AXES) if block in _PARTS_OF_AXES else _BACKEND

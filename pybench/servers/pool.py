@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 from pydantic import SecretStr
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pybench.servers.postgres import PostgresServer
     from pybench.servers.postgres.supervisor import SupervisedPostgres
 
-    StartedServer = SupervisedServer | SupervisedPostgres
+    StartedServer: TypeAlias = SupervisedServer | SupervisedPostgres
 
 AnyKind = TypeVar("AnyKind", bound="Server | PostgresServer")
 

@@ -97,6 +97,7 @@ def test_a_plan_is_in_the_order_of_time_and_one_text():
         ("kill(data=lose) redis[0] at 1s", 'kill has no argument "data"; write kill alone'),
         ({"at": "1s", "do": "kill", "target": "redis[0]", "fro": "1s"}, 'no field "fro"; did you mean for?'),
         ({"do": "kill", "target": "redis[0]"}, "a fault needs at"),
+        ({"at": "1s", "do": "kill", "targt": "redis[0]"}, 'no field "targt"; did you mean target?'),
         ({"at": "1s", "do": "restart(data=lose)", "data": "lose", "target": "redis"}, "data is given twice"),
         ("kill redis[0] at 1s, pause redis[0] at 2s", "begins while kill redis[0] at 1s lasts"),
         (f"{KILL}, slow redis[0] at 1s for 1s", "lasts; let the earlier one end first"),

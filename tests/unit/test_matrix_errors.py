@@ -142,6 +142,10 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path):
         ('name: "\\e[31m\\u202e"\n', 'm.yaml:1:7: name: "\\x1b[31m\\u202e" cannot be the name of a run'),
         (b"#" * 10_000_000, "m.yaml is larger than 256 KiB"),
         (b"m" * 250_000 + b": 1\n", "m.yaml:1:250001: a colon is not allowed here; quote the"),
+        (
+            "strategies: [mutex]\n",
+            'm.yaml:1:1: there is no key "strategies" here; did you mean strategy? put it under axes or under fixed',
+        ),
         (f"? {'k' * 100_000}\n: 1\n", f'm.yaml:1:3: there is no key "{"k" * 60}..." here'),
         (f"? {'k' * 100_000}\n: 1\n" * 2, f"m.yaml:3:3: the key {'k' * 60}... is given twice, first in line 1"),
         ("seed: " + "9" * 100_000, f'm.yaml:1:7: seed: "{"9" * 60}..." cannot be read as a number'),
@@ -189,6 +193,7 @@ def test_every_error_is_told_at_once_with_its_place(tmp_path):
         "what a terminal would obey",
         "ten megabytes",
         "a line without end",
+        "an axis in the plural",
         "a key without end",
         "such a key twice",
         "a number of 100,000 digits",
