@@ -106,6 +106,7 @@ def test_full_jitter_spreads_what_fixed_pauses_bring_back_together(experimented:
     assert (full["successful"], 0 < full["fairness"] <= 1) == (10, True)
 
 
+@pytest.mark.usefixtures("no_running_loop")
 def test_buyers_use_the_database_of_the_given_server_and_an_error_is_no_refusal(stage: Stage):
     [shared] = stage.redis()
     given = Given(redis=[SecretStr(f"{stage.url(shared)}?db=3")])
@@ -207,10 +208,10 @@ def test_a_recipe_that_is_repaired_is_not_shown_wrong(stage: Stage, monkeypatch:
 @pytest.mark.parametrize(
     ("name", "lock", "why"),
     [
-        ("failover", "pg-advisory", "a database decides about it"),
+        ("failover", "pg-advisory", "and a database decides"),
         ("failover", "semaphore(permits=2)", "a permit of its own"),
         ("pause", "pg-advisory", "it has no lease"),
-        ("watch", "redlock", "a majority of servers keeps it"),
+        ("watch", "redlock", "the other servers keep what is granted"),
     ],
 )
 def test_a_lock_without_a_meaning_is_refused_with_the_reason(
