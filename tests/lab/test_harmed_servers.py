@@ -93,6 +93,8 @@ def test_every_recipe_is_shown_wrong_and_the_lock_beside_it_right(experimented: 
     found = experimented("recipes")
     assert of_recipes(found) == [SHOWN, HELD] * RECIPES
     assert found.exit is Exit.OK
+    # In JSON and in the log a case is known by its label.
+    assert len(seen(found)) == 2 * RECIPES
 
 
 def test_full_jitter_spreads_what_fixed_pauses_bring_back_together(experimented: Experimented):
