@@ -122,8 +122,7 @@ def _as_command(name: str, command: Callable[..., int], text: str | None) -> Com
 
 def _help(experiment: Experiment) -> str:
     defaults = {one.name: one.default for one in experiment.parameters}
-    steps = " ".join(step.format(**defaults) for step in experiment.steps)
-    return f"{experiment.summary}.\n\n{steps}\n\n{experiment.learn}"
+    return f"{experiment.summary}.\n\n{' '.join(experiment.told(defaults))}\n\n{experiment.learn}"
 
 
 def _runner(experiment: Experiment) -> Callable[..., int]:

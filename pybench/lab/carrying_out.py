@@ -80,7 +80,7 @@ def carry_out(
     return Findings(
         name=experiment.name,
         summary=experiment.summary,
-        steps=tuple(step.format(**texts) for step in experiment.steps),
+        steps=experiment.told(texts, [case.label for case in cases]),
         learn=experiment.learn,
         cases=tuple(cases),
         left_out=tuple(left_out),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 from pybench.lab.findings import ClientRow
 
@@ -28,6 +29,6 @@ def client_row(
     )
 
 
-def killed_row(pid: int, *, locked: bool, error: str) -> ClientRow:
-    """What a process did that was killed."""
-    return ClientRow(process_id=pid, lock_acquired=locked, success=False, duration_ms=0.0, error=error)
+def killed_row(pid: int, began: float, *, locked: bool, error: str) -> ClientRow:
+    """What a process did from `began` until now, when it was killed."""
+    return replace(client_row(began, locked=locked, error=error), process_id=pid)

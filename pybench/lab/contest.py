@@ -106,7 +106,7 @@ def not_of_redis_alone(lock: ChosenLock) -> str:
     if entry is None or not lock.keeps_out:
         return "it takes no lock"
     if entry.server_kinds != (ServerKind.REDIS,):
-        return "a database decides about it, and here only Redis servers fail"
+        return "here only Redis servers fail, and a database decides"
     if entry.permits(lock.arguments) > 1:
         return "the second client has a permit of its own"
     return needs_client(lock)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pybench.matrix.durations import HOUR, MINUTE, MS, parse_duration, parse_lease
 from pybench.notation import BadValue
+from pybench.numbers import plural
 from pybench.strategies import Choice, Count
 
 if TYPE_CHECKING:
@@ -69,6 +70,24 @@ class Parameter:
         return "TIME" if isinstance(self.allowed, Time | Lease) else "N"
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """A step about some cases alone: it is told only if one of them took part, and in `--help`."""
+
+    word: str
+    """In the labels of these cases."""
+    text: str
+
+
+class _Told(str):
+    """The value of a parameter in a step: `{rounds}` is the value, `{rounds:round}` the number with its noun."""
+
+    __slots__ = ()
+
+    def __format__(self, noun: str) -> str:
+        return plural(int(self), noun) if noun else str(self)
+
+
 def any_lock(_lock: ChosenLock) -> str:
     """For `Experiment.unfit`: every lock has a meaning."""
     return ""
@@ -85,8 +104,9 @@ class Experiment:
     name: str
     summary: str
     """What it shows, in at most 55 characters, without a full stop."""
-    steps: tuple[str, ...]
-    """What it does: two or three sentences. `{stock}` is replaced by the value of the parameter `stock`."""
+    steps: tuple[str | About, ...]
+    """What it does: two or three sentences. `{stock}` is replaced by the value of the parameter `stock`, and
+    `{stock:piece}` by that number of pieces."""
     learn: str
     """The one sentence to remember."""
     run: Callable[[Stage], Iterable[Case]]
@@ -113,6 +133,16 @@ class Experiment:
     def takes_locks(self) -> bool:
         """Whether `--strategy` and `--all` choose its locks."""
         return bool(self.strategies or self.controls)
+
+    def told(self, texts: Mapping[str, str | bool], labels: Iterable[str] | None = None) -> tuple[str, ...]:
+        """The steps with these values of the parameters, as a user writes them; for cases of these `labels`, or all."""
+        known = None if labels is None else list(labels)
+        values = {name: _Told(value) for name, value in texts.items()}
+        return tuple(
+            (step if isinstance(step, str) else step.text).format(**values)
+            for step in self.steps
+            if known is None or isinstance(step, str) or any(step.word in label for label in known)
+        )
 
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name."""

@@ -44,6 +44,10 @@ class ChosenLock:
         """Whether it asks any server for a lock: `none` does not."""
         return self.entry is not None and bool(self.entry.server_kinds)
 
+    def lease_ms(self, ttl_ns: int) -> int | None:
+        """The lease that a server keeps for this ttl, which `naive` rounds up to seconds; None: it keeps none."""
+        return None if self.entry is None else self.entry.lease_ms(ttl_ns // 1_000_000)
+
     @property
     def is_of_programs(self) -> bool:
         """Whether a lock client can take it."""

@@ -299,11 +299,12 @@ class Stage:
             return ""
         needed = entry.servers_of_kind(ServerKind.REDIS, lock.arguments)
         if needed > len(self.given.redis):
-            return f"it needs {plural(needed, 'Redis server')}, and {len(self.given.redis)} were given"
+            there = plural(len(self.given.redis), "was", "were")
+            return f"it needs {plural(needed, 'Redis server')}, and {there} given"
         replicas = entry.replicas(lock.arguments)
-        there = (self.redis()[0].facts.replicas or 0) if replicas else 0
-        if replicas > there:
-            return f"it needs {plural(replicas, 'replica')}, and the given server has {there}"
+        connected = (self.redis()[0].facts.replicas or 0) if replicas else 0
+        if replicas > connected:
+            return f"it needs {plural(replicas, 'replica')}, and the given server has {connected or 'none'}"
         return ""
 
     def refusal(self, lock: ChosenLock) -> str:

@@ -92,7 +92,12 @@ def left_out_lines(findings: Findings) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for one in findings.left_out:
         reasons.setdefault(one.reason, []).append(one.strategy)
-    return [f"Left out: {', '.join(locks)}: {reason}." for reason, locks in reasons.items()]
+    return [f"Left out: {', '.join(locks)}: {_of_each(reason, len(locks))}." for reason, locks in reasons.items()]
+
+
+def _of_each(reason: str, locks: int) -> str:
+    """The clause about one lock as one about so many."""
+    return f"each {reason.removeprefix('it ')}" if locks > 1 and reason.startswith("it ") else reason
 
 
 def line(findings: Findings) -> str:

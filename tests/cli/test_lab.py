@@ -71,6 +71,9 @@ def test_the_help_of_an_experiment(pybench_inside: Pybench, snapshot: SnapshotAs
         (("restart", "--ttl", "0"), '--ttl: "0" is not a lease'),
         (("clock", "--jump", "0"), "--jump is shorter than --ttl"),
         (("clock", "--ttl", "3s", "--jump", "2s"), "--jump is shorter than --ttl"),
+        (("retry", "--base", "1ms"), "--base is shorter than 10ms"),
+        (("retry", "--base", "100ms", "--cap", "50ms"), "--cap is shorter than --base"),
+        (("deadlock", "--strategy", "none"), "none has no part in deadlock: it takes no lock"),
         (("oversell", "--stock", "50"), "--stock is not less than --concurrency"),
         (("failover", "--redis", "redis://127.0.0.1"), "no such option: --redis"),
         (("oversell", "--redis", "http://here"), "redis://"),
@@ -108,7 +111,7 @@ def test_a_given_server_keeps_nothing_and_its_password_is_shown_nowhere(
         assert server.keys() == [b"mine"]
     told = json.loads(answer.out)
     assert {one["strategy"] for one in told["left_out"]} >= {"redlock", "multilock", "replicated"}
-    assert "it needs 5 Redis servers, and 1 were given" in {one["reason"] for one in told["left_out"]}
+    assert "it needs 5 Redis servers, and 1 was given" in {one["reason"] for one in told["left_out"]}
     assert PASSWORD not in answer.out + answer.err + (tmp_path / "page.html").read_text()
 
 

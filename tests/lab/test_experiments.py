@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -18,7 +20,7 @@ from pybench.lab.catalogue import EXPERIMENTS
 from pybench.lab.experiments import crash, deadlock, fencing, idempotency, transfer
 from pybench.lab.findings import Case, Expected, Findings, Seen, insisted
 from pybench.lab.stage import ClientSpec, Given, Stage
-from pybench.lock_client import LockClient, MeasuredLockClient
+from pybench.lock_client import LockClient, MeasuredLockClient, NotAcquired
 from pybench.strategies import CATALOGUE, Judge
 from tests.lab.conftest import SMALL, Experimented
 
@@ -295,6 +297,40 @@ def test_a_control_that_is_not_caught_makes_the_experiment_void(
     found = experimented(name, "fenced")
     assert seen(found) == {"none": Seen.MISSED, "fenced": HELD}
     assert (found.is_void, found.exit) == (True, Exit.CONTROL_NOT_CAUGHT)
+
+
+def test_the_ttl_of_a_box_is_the_lease_that_the_server_keeps(experimented: Experimented):
+    found = experimented("ttl-edge", "naive", "pg-advisory")
+    shown = {case.label: figures(found, case.label)["ttl_ms"] for case in found.cases}
+    assert shown == {"mutex": 200, "naive": 1_000, "pg-advisory": None}
+    assert case_of(found, "naive").sentence.startswith(
+        "its lease is 1 s, longer than the work: the second buyer waited"
+    )
+    assert figures(experimented("pause", "naive"), "naive")["ttl_ms"] == 1_000
+
+
+@pytest.mark.usefixtures("no_running_loop")
+def test_a_client_that_gives_up_in_a_circle_was_stuck_until_then(stage: Stage):
+    @asynccontextmanager
+    async def taken(name: str, **_: str) -> AsyncIterator[None]:
+        if name == "B":
+            await asyncio.sleep(0.02)
+            raise NotAcquired("B is held")
+        yield
+
+    pair = deadlock._Pair()
+    with stage.set_for("deadlock", {"ttl": 100_000_000}):
+        asyncio.run(deadlock._take(stage, SimpleNamespace(lock=taken), pair, 1, ["A", "B"]))
+    assert pair.waited[1] >= 0.02
+    assert [(row.lock_acquired, row.error) for row in pair.rows] == [(False, deadlock.GAVE_UP)]
+
+
+def test_the_log_says_how_long_a_process_lived_and_that_none_is_no_lock(experimented: Experimented, usual: Usual):
+    killed = [row for case in usual("crash").cases for row in case.clients if "killed" in (row.error or "")]
+    assert len(killed) == 2
+    assert min(row.duration_ms for row in killed) > 0
+    rows = case_of(experimented("fencing", "none"), "none unchecked").clients
+    assert [row.lock_acquired for row in rows] == [False, False]
 
 
 @pytest.mark.parametrize(

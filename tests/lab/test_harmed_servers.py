@@ -93,6 +93,8 @@ def test_every_recipe_is_shown_wrong_and_the_lock_beside_it_right(experimented: 
     found = experimented("recipes")
     assert of_recipes(found) == [SHOWN, HELD] * RECIPES
     assert found.exit is Exit.OK
+    # In JSON and in the log a case is known by its label.
+    assert len(seen(found)) == 2 * RECIPES
 
 
 def test_full_jitter_spreads_what_fixed_pauses_bring_back_together(experimented: Experimented):
@@ -106,6 +108,7 @@ def test_full_jitter_spreads_what_fixed_pauses_bring_back_together(experimented:
     assert (full["successful"], 0 < full["fairness"] <= 1) == (10, True)
 
 
+@pytest.mark.usefixtures("no_running_loop")
 def test_buyers_use_the_database_of_the_given_server_and_an_error_is_no_refusal(stage: Stage):
     [shared] = stage.redis()
     given = Given(redis=[SecretStr(f"{stage.url(shared)}?db=3")])
@@ -207,10 +210,10 @@ def test_a_recipe_that_is_repaired_is_not_shown_wrong(stage: Stage, monkeypatch:
 @pytest.mark.parametrize(
     ("name", "lock", "why"),
     [
-        ("failover", "pg-advisory", "a database decides about it"),
+        ("failover", "pg-advisory", "and a database decides"),
         ("failover", "semaphore(permits=2)", "a permit of its own"),
         ("pause", "pg-advisory", "it has no lease"),
-        ("watch", "redlock", "a majority of servers keeps it"),
+        ("watch", "redlock", "the other servers keep what is granted"),
     ],
 )
 def test_a_lock_without_a_meaning_is_refused_with_the_reason(

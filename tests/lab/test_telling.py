@@ -7,13 +7,19 @@ import io
 import json
 import re
 from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from pybench.exits import Exit
 from pybench.lab import telling
+from pybench.lab.buyers_that_retry import Buyer
+from pybench.lab.catalogue import EXPERIMENTS
+from pybench.lab.experiments import retry
 from pybench.lab.findings import Case, ClientRow, Expected, Figure, Findings, LeftOut, NotRun
 from pybench.lab.page import page
+from pybench.strategies import Count
 from tests.report.browsing import needs_chromium
 
 CLIENT = ClientRow(process_id=7, lock_acquired=True, success=True, duration_ms=1.5, stock_before=1, stock_after=0)
@@ -108,7 +114,51 @@ def test_the_log_has_a_row_for_each_client():
 
 
 def test_one_line_names_the_locks_that_one_reason_keeps_out():
-    assert telling.left_out_lines(findings()) == ["Left out: a, b: it waits for nobody."]
+    assert telling.left_out_lines(findings()) == ["Left out: a, b: each waits for nobody."]
+    alone = replace(findings(), left_out=(LeftOut("a", "it waits"), LeftOut("b", "the lease ends"), LeftOut("c", "it")))
+    assert telling.left_out_lines(alone)[:2] == ["Left out: a: it waits.", "Left out: b: the lease ends."]
+
+
+def test_the_steps_count_in_words_and_tell_only_of_the_cases_that_took_part():
+    told = EXPERIMENTS["transfer"].told
+    texts = {"concurrency": "2", "transfers": "1", "accounts": "2", "work": "2ms", "window": "1s"}
+    assert told(texts, ["none", "mutex"])[0] == "2 clients make 1 transfer each between 2 accounts with 1,000 on each."
+    assert not any("Both at once" in step for step in told(texts, ["none", "mutex"]))
+    assert any("Both at once" in step for step in told(texts, ["none", "multilock, both at once"]))
+    assert any("Both at once" in step for step in told(texts)), "the help tells of all"
+    fencing = EXPERIMENTS["fencing"]
+    values = {one.name: one.default for one in fencing.parameters}
+    assert not any("Checked" in step for step in fencing.told(values, ["mutex unchecked", "fenced unchecked"]))
+    assert "Checked" in fencing.told(values, ["fenced unchecked", "fenced checked"])[-1]
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
+def test_no_step_counts_one_of_many(experiment):
+    least = {
+        one.name: str(one.allowed.lowest) if isinstance(one.allowed, Count) else one.default
+        for one in experiment.parameters
+    }
+    assert not re.search(r"(?<!Client )\b1 (?!of\b|ms\b)[a-z]+s\b", " ".join(experiment.told(least)))
+
+
+@pytest.mark.parametrize(
+    ("fixed", "full", "code", "words"),
+    [
+        (18, 4, Exit.OK, "4 attempts of 20 buyers came within one millisecond, 18 with fixed pauses"),
+        (18, 18, Exit.CONTROL_NOT_CAUGHT, "18 attempts of 20 buyers came within one millisecond, 18 with full jitter"),
+        (18, 40, Exit.CONTROL_NOT_CAUGHT, "40 attempts of 20 buyers came within one millisecond, 18 with fixed pauses"),
+        (3, 1, Exit.CONTROL_NOT_CAUGHT, "1 attempt of 20 buyers came within one millisecond, 3 with fixed pauses"),
+    ],
+)
+def test_a_policy_of_pauses_is_no_lock_and_breaks_no_promise(fixed, full, code, words):
+    stage = SimpleNamespace(count=lambda _name: 10)
+    bought = [Buyer(asked=1.0, granted=1.5, attempts=2)] * 20
+    cases = [
+        retry._case(stage, name, peak, bought, fixed=fixed, full=full)
+        for name, peak in (("fixed", fixed), ("full", full))
+    ]
+    assert findings(*cases).exit is code
+    assert words in [one.sentence for one in cases]
 
 
 @pytest.fixture

@@ -70,11 +70,13 @@ def _between(stage: Stage) -> Case:
     (server,) = stage.redis()
     name, ttl = f"{stage.prefix}lock:naive", stage.length("ttl")
     spec = stage.client_spec(NAIVE)
+    started = time.monotonic()
     with _LostReply(server) as proxy:
         through = replace(spec, redis=[proxy.endpoint.url.get_secret_value()])
         victim = stage.actor(hold, {"client": asdict(through), "name": name, "ttl": ttl})
         stage.wait_until(proxy.is_set.is_set, what="the server replied to SETNX")
         victim.signal(signal.SIGKILL)
+        killed = killed_row(victim.pid, started, locked=False, error="killed before EXPIRE")
     waited, row = _next_holder(stage, NAIVE, name, stage.seconds("ttl") + LATE_S)
     with server.conversation() as conversation:
         left = conversation.ask("TTL", name)
@@ -95,17 +97,20 @@ def _between(stage: Stage) -> Case:
             Figure("ttl_reply", "the server's TTL", told),
             Figure("free_after_ms", "free after", "never" if waited is None else waited),
         ),
-        clients=(killed_row(victim.pid, locked=False, error="killed before EXPIRE"), row),
+        clients=(killed, row),
     )
 
 
 def _holding(stage: Stage, lock: ChosenLock, name: str) -> Case:
     entry = lock.entry
     assert entry is not None, "only locks of the catalogue take part"
-    victim = stage.actor(hold, {"client": asdict(stage.client_spec(lock)), "name": name, "ttl": stage.length("ttl")})
+    spec = asdict(stage.client_spec(lock))
+    started = time.monotonic()
+    victim = stage.actor(hold, {"client": spec, "name": name, "ttl": stage.length("ttl")})
     victim.hear()
     began = time.monotonic()
     victim.signal(signal.SIGKILL)
+    killed = killed_row(victim.pid, started, locked=True, error="killed while it held the lock")
     lease_ms = entry.lease_ms(stage.count("ttl") // 1_000_000)
     # A waiter of a queue looks for a lease that has ended only at each of its beats.
     beat_ms = int(entry.argument("beat_ms", lock.arguments) or 0)
@@ -129,7 +134,7 @@ def _holding(stage: Stage, lock: ChosenLock, name: str) -> Case:
             Figure("ttl_ms", "ttl asked for", stage.seconds("ttl") * 1e3),
             Figure("free_after_ms", "free after", "never" if free_ms is None else free_ms),
         ),
-        clients=(killed_row(victim.pid, locked=True, error="killed while it held the lock"), row),
+        clients=(killed, row),
     )
 
 

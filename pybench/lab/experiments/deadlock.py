@@ -43,7 +43,9 @@ class _Pair:
     """What both clients saw; times in seconds."""
 
     waited: dict[int, float] = field(default_factory=dict)
-    """How long each waited for its second lock."""
+    """How long each waited for its second lock, until it had it or gave up."""
+    granted: set[int] = field(default_factory=set)
+    """Who had both locks."""
     both: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once each holds its first lock."""
     holding: int = 0
@@ -93,14 +95,16 @@ async def _take(stage: Stage, client: LockClient, pair: _Pair, number: int, name
             try:
                 async with inner:
                     pair.waited[number] = time.monotonic() - asked
+                    pair.granted.add(number)
             finally:
+                pair.waited.setdefault(number, time.monotonic() - asked)
                 pair.holding -= 1
     except LockLost:
         pair.lost += 1
         error = "Lock lost before its release"
     except NotAcquired:
         error = GAVE_UP
-    pair.rows.append(client_row(began, locked=number in pair.waited, error=error))
+    pair.rows.append(client_row(began, locked=number in pair.granted, error=error))
 
 
 def _nested_case(stage: Stage, lock: ChosenLock, client: LockClient, names: list[str], *, is_sorted: bool) -> Case:
@@ -117,8 +121,10 @@ def _nested_case(stage: Stage, lock: ChosenLock, client: LockClient, names: list
         sentence = f"client 1 holds A and waits for B, client 2 holds B and waits for A: {broken}"
     elif pair.both.is_set():
         sentence = "each held its first lock, and neither had to wait for the other"
-    else:
+    elif is_sorted:
         sentence = "the second client waited for A with empty hands, and had both locks after the first"
+    else:
+        sentence = "the first client was done before the second had its first lock"
     is_control = not is_sorted and lock.keeps_out
     return Case(
         label=f"{lock.text} {'sorted' if is_sorted else 'opposite'}",
@@ -127,7 +133,7 @@ def _nested_case(stage: Stage, lock: ChosenLock, client: LockClient, names: list
         went_wrong=is_cycle,
         sentence=sentence,
         figures=(
-            Figure("ttl_ms", "ttl", stage.seconds("ttl") * 1e3),
+            Figure("ttl_ms", "ttl", lock.lease_ms(stage.count("ttl"))),
             Figure("cycles", "cycles", int(is_cycle)),
             Figure("stuck_ms", "longest stuck", None if shortest is None else round(shortest * 1e3, 3)),
             Figure("lost", "locks lost", pair.lost),
@@ -196,6 +202,8 @@ def _s(seconds: float) -> str:
 
 def _unfit(lock: ChosenLock) -> str:
     entry = lock.entry
+    if not lock.keeps_out:
+        return "it takes no lock"
     if entry is not None and entry.permits(lock.arguments) > 1:
         return "a client waits for nobody while there are permits"
     return needs_client(lock)

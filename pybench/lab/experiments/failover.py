@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pybench.lab.contest import attempt, client_on, not_of_redis_alone, servers_of
-from pybench.lab.experiment import Experiment
+from pybench.lab.experiment import About, Experiment
 from pybench.lab.findings import Case, Expected, Figure
 
 if TYPE_CHECKING:
@@ -91,9 +91,12 @@ FAILOVER = Experiment(
     name="failover",
     summary="A primary dies before its replica heard of a grant",
     steps=(
-        "The link between a primary and its replica is cut. The first client takes the lock.",
-        "The primary is killed, and the replica takes its place. The second client asks for the lock.",
-        "Other replica: one replica confirmed the lock, and another one, which did not hear of it, takes over.",
+        "The link between a primary and each replica is cut. The first client takes the lock.",
+        "The primary is killed, and a replica takes its place. The second client asks for the lock.",
+        About(
+            "other replica",
+            "Other replica: all replicas but one confirmed the lock, and that one, whose link was cut, takes over.",
+        ),
     ),
     learn="A lock on one primary is lost with what its replica was not told; most of several servers keep it.",
     run=_run,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybench.errors import ServerError
 from pybench.lab.clients import client_row
-from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.experiment import About, Experiment, Parameter, Time
 from pybench.lab.fence import STALE, checked_write
 from pybench.lab.findings import Case, ClientRow, Expected, Figure
 from pybench.lab.locks import needs_client
@@ -103,17 +103,17 @@ def _case(stage: Stage, way: _Way, server: Server, client: LockClient, prefix: s
                 # No reply in time: the writer gives up, and releases its lock as it should.
                 with suppress(ServerError):
                     delayed.ask(*_write(way, value, read - FIRST_SELLS, first_fence))
-            rows.append(client_row(began, locked=True, before=read, error="no reply in time"))
+            rows.append(client_row(began, locked=way.lock.keeps_out, before=read, error="no reply in time"))
             began = time.monotonic()
             with client.lock(name) as held:
                 second_fence = held.fence
                 again = int(_number(direct.ask("GET", value)))
                 direct.ask(*_write(way, value, again - SECOND_SELLS, second_fence))
-            rows.append(client_row(began, locked=True, before=again, after=again - SECOND_SELLS))
+            right = again - SECOND_SELLS
+            rows.append(client_row(began, locked=way.lock.keeps_out, before=again, after=right))
             proxy.let_go()
             stage.wait_until(proxy.arrived.is_set, what="the delayed write arrived")
         final = int(_number(direct.ask("GET", value)))
-    right = again - SECOND_SELLS
     is_wrong = final != right
     return Case(
         label=way.label,
@@ -153,7 +153,8 @@ FENCING = Experiment(
     steps=(
         "The first writer holds the lock and sells 1 of {stock}; its write is delayed on its way to the resource.",
         "It has no reply within {reply-timeout}, gives up, and releases its lock. The second writer sells 3.",
-        "Then the delayed write arrives. Checked: the resource refuses a fence lower than one it has seen.",
+        "Then the delayed write arrives.",
+        About(" checked", "Checked: the resource refuses a fence lower than one it has seen."),
     ),
     learn="No lock can call back a write that is under way: only a resource that compares fences refuses it.",
     run=_run,

@@ -13,7 +13,7 @@ from pybench.errors import ServerError
 from pybench.lab.cable import Cable
 from pybench.lab.clients import client_row, killed_row
 from pybench.lab.contest import attempt, not_of_redis_alone, servers_of
-from pybench.lab.experiment import Experiment, Lease, Parameter
+from pybench.lab.experiment import About, Experiment, Lease, Parameter
 from pybench.lab.fence import REFUSED, STALE, checked_write
 from pybench.lab.findings import Case, ClientRow, Expected, Figure
 from pybench.strategies import Count, Promise
@@ -173,7 +173,7 @@ def _harm_leaders(election: _Election) -> None:
     killed = election.leader
     since = time.monotonic()
     killed.signal(signal.SIGKILL)
-    election.rows.append(killed_row(killed.pid, locked=True, error="killed while it led"))
+    election.rows.append(killed_row(killed.pid, began, locked=True, error="killed while it led"))
     election.await_next(since)
 
     stopped = election.leader
@@ -215,7 +215,8 @@ LEADER = Experiment(
     steps=(
         "{candidates} processes ask for one lock with a ttl of {ttl}; who holds it leads, and writes its term.",
         "The first leader is killed, the second is stopped (SIGSTOP), the third is cut off from the lock's servers.",
-        "The latter two go on writing as leaders when the next one has written. Checked: with their fence.",
+        "The latter two go on writing as leaders when the next one has written.",
+        About("checked", "Checked: with their fence."),
     ),
     learn="An election gives no certainty that the old leader is silent: only a fence makes its late writes harmless.",
     run=_run,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pybench.errors import InputError
-from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.experiment import About, Experiment, Parameter, Time
 from pybench.lab.findings import Case, Expected, Figure
 from pybench.lab.locks import needs_client
 from pybench.numbers import plural
@@ -124,7 +124,7 @@ OVERSELL = Experiment(
     steps=(
         "{concurrency} buyers want one piece each of a product; the stock is {stock}.",
         "Each takes its lock and reads the stock. If that is enough, it works for {work}, and subtracts one.",
-        "atomic takes no lock: after the work, one step of the server checks and subtracts.",
+        About(ATOMIC, "atomic takes no lock: after the work, one step of the server checks and subtracts."),
     ),
     learn="Between a check and the write that relies on it, only a lock, or one atomic step, keeps others out.",
     run=_run,

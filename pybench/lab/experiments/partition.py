@@ -56,6 +56,7 @@ def _case(stage: Stage, lock: ChosenLock, *, looks: bool) -> Case:
             known.join()
             # Otherwise the release of the first would wait for its reply.
             stack.close()
+    granted_ms = None if second.held is None else round((second.at - cut_at) * 1e3, 3)
     know_ms = round((known_at[0] - cut_at) * 1e3, 3) if known_at else None
     return Case(
         label=label,
@@ -64,9 +65,9 @@ def _case(stage: Stage, lock: ChosenLock, *, looks: bool) -> Case:
         went_wrong=works_on,
         sentence=_sentence(second, works_on=works_on),
         figures=(
-            Figure("ttl_ms", "ttl", stage.seconds("ttl") * 1e3),
+            Figure("ttl_ms", "ttl", lock.lease_ms(stage.count("ttl"))),
             Figure("know_ms", "loss known after", know_ms),
-            Figure("granted_ms", "second granted after", round((second.at - cut_at) * 1e3, 3)),
+            Figure("granted_ms", "second granted after", granted_ms),
             Figure("overlap_ms", "both worked for", round(overlap_ms, 3)),
         ),
         clients=(first.row, second.row),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pybench.lab.clients import client_row
 from pybench.lab.contest import attempt
-from pybench.lab.experiment import Experiment, Lease, Parameter
+from pybench.lab.experiment import About, Experiment, Lease, Parameter
 from pybench.lab.fence import REFUSED, STALE, checked_write
 from pybench.lab.findings import Case, ClientRow, Expected, Figure
 from pybench.lab.locks import needs_client
@@ -97,7 +97,7 @@ def _case(stage: Stage, way: _Way) -> Case:
         stopped = time.monotonic()
         wait = f"{stage.at_most(stage.seconds('ttl') + SPARE_S):.3f}s"
         with attempt(stage.client(way.lock), name, ttl="30s", wait=wait) as second:
-            granted_ms = round((second.at - stopped) * 1e3, 3)
+            granted_ms = None if second.held is None else round((second.at - stopped) * 1e3, 3)
             fence = None if second.held is None else second.held.fence
             read = _number(resource.ask("GET", key))
             resource.ask(*_write(key, read - SECOND_SELLS, fence if way.is_checked else None))
@@ -120,7 +120,7 @@ def _case(stage: Stage, way: _Way) -> Case:
         if wrote
         else f"the late write was {'refused by its fence' if way.is_checked else 'not sent'}: the stock is {final}",
         figures=(
-            Figure("ttl_ms", "ttl", stage.seconds("ttl") * 1e3),
+            Figure("ttl_ms", "ttl", way.lock.lease_ms(stage.count("ttl"))),
             Figure("granted_ms", "second granted after", granted_ms),
             Figure("knew", "first knew of its loss", "yes" if told["knew"] else "no"),
             Figure("first_fence", "fence of the first", first_fence),
@@ -160,7 +160,8 @@ PAUSE = Experiment(
     steps=(
         "A process holds the lock with a ttl of {ttl}, reads the stock, and is stopped (SIGSTOP), as by a long pause.",
         "The second client gets the lock and sells 3. The process goes on (SIGCONT), and writes what it read less 1.",
-        "Looks first: it asks its lock before it writes. Checked: the resource refuses a lower fence.",
+        About("looks first", "Looks first: it asks its lock before it writes."),
+        About("checked", "Checked: the resource refuses a lower fence."),
     ),
     learn="A stopped process cannot see its lease end; a look before the write helps, only a fence is certain.",
     run=_run,

@@ -59,14 +59,16 @@ def _case(stage: Stage, lock: ChosenLock, servers: Sequence[Server], how: str, *
             one.end()
     granted = sum(row.lock_acquired for row in rows)
     took_ms = [row.duration_ms for row in rows]
-    median_ms, longest_ms = median(took_ms), max(took_ms)
+    median_ms, longest_ms = round(median(took_ms), 3), max(took_ms)
     timeout_ms = stage.count("node-timeout-ms")
     if len(servers) == 1:
         went_wrong = granted == 0
-        sentence = f"the only server is {how}: no grant" if went_wrong else f"{granted} grants without a server"
+        sentence = (
+            f"the only server is {how}: no grant" if went_wrong else f"{plural(granted, 'grant')} without a server"
+        )
     elif has_majority:
         went_wrong = granted < len(rows)
-        sentence = f"{granted} of {len(rows)} requests were granted by the servers that are left"
+        sentence = f"{granted} of {plural(len(rows), 'request')} granted by the servers that are left"
     else:
         hung = median_ms > timeout_ms + SPARE_MS or longest_ms > timeout_ms + LONGEST_SPARE_MS
         went_wrong = granted > 0 or hung
@@ -86,7 +88,7 @@ def _case(stage: Stage, lock: ChosenLock, servers: Sequence[Server], how: str, *
             Figure("requests", "requests", len(rows)),
             Figure("granted", "granted", granted),
             Figure("refused", "refused", len(rows) - granted),
-            Figure("median_ms", "median request", round(median_ms, 3)),
+            Figure("median_ms", "median request", median_ms),
             Figure("longest_ms", "longest request", longest_ms),
         ),
         clients=tuple(rows),
@@ -106,11 +108,11 @@ QUORUM = Experiment(
     name="quorum",
     summary="2 of 5 servers are down, then 3",
     steps=(
-        "redlock on 5 servers, each with {node-timeout-ms} ms to reply. A client asks {grants} times; "
+        "redlock on 5 servers, each with {node-timeout-ms} ms to reply. A client asks {grants:time}; "
         "without a majority each request is one attempt.",
         "Killed: connections to the server are refused. Stopped (SIGSTOP): connections stay open, and nobody replies.",
     ),
-    learn="A majority keeps granting with 2 of 5 servers down; with 3 down it refuses within the node timeout.",
+    learn="A majority keeps granting with 2 of 5 servers down; with 3 down no client waits long: it is refused.",
     run=_run,
     harms_servers=True,
     parameters=(

@@ -43,8 +43,8 @@ def _run(stage: Stage) -> Iterator[Case]:
     ):
         recipe = module.RECIPE
         for is_right in (False, True):
-            label = f"{recipe.lock} instead" if is_right else recipe.label
-            stage.note(f"{recipe.label}: {label}")
+            label = f"{recipe.lock} instead of {recipe.label}" if is_right else recipe.label
+            stage.note(label)
             began = time.monotonic()
             scene = Scene(stage, redis, f"{stage.prefix}{recipe.key}:{'right' if is_right else 'wrong'}")
             shown = (recipe.right if is_right else recipe.wrong)(scene)

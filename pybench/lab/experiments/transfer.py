@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pybench.errors import ServerError
 from pybench.lab.clients import client_row
-from pybench.lab.experiment import Experiment, Parameter, Time
+from pybench.lab.experiment import About, Experiment, Parameter, Time
 from pybench.lab.findings import Case, ClientRow, Figure
 from pybench.lab.locks import ChosenLock, needs_client
 from pybench.numbers import plural
@@ -175,9 +175,11 @@ TRANSFER = Experiment(
     name="transfer",
     summary="Bank transfers under the locks of both accounts",
     steps=(
-        "{concurrency} clients make {transfers} transfers each between {accounts} accounts with 1,000 on each.",
+        "{concurrency} clients make {transfers:transfer} each between {accounts:account} with 1,000 on each.",
         "A transfer takes the locks of both accounts in sorted order, reads both, works for {work}, and writes both.",
-        "Both at once: one acquire of a multi-lock asks for both, and its clients go on for {window}.",
+        About(
+            "both at once", "Both at once: one acquire of a multi-lock asks for both; its clients go on for {window}."
+        ),
     ),
     learn="Work on two things needs both locks, in one order everywhere: then the sum stays and nobody is stuck.",
     run=_run,

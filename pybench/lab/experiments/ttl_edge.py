@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from pybench.errors import InputError
 from pybench.lab.clients import client_row
-from pybench.lab.experiment import Experiment, Lease, Parameter, Time
+from pybench.lab.experiment import About, Experiment, Lease, Parameter, Time
 from pybench.lab.fence import REFUSED, STALE, checked_write
 from pybench.lab.findings import Case, ClientRow, Expected, Figure, insisted
 from pybench.lab.locks import needs_client
 from pybench.lab.shop import PRODUCT
+from pybench.numbers import format_seconds
 from pybench.strategies import Promise
 
 if TYPE_CHECKING:
@@ -136,13 +137,15 @@ async def _write(stock: RedisStock, held: AsyncHeld, told: _Told, before: int | 
 
 def _case(stage: Stage, lock: ChosenLock, told: _Told, final: int) -> Case:
     sold = sum(row.success for row in told.rows)
-    is_fenced = _has_fence(lock)
+    is_fenced, lease_ms = _has_fence(lock), lock.lease_ms(stage.count("ttl"))
     if final < 0:
         sentence = f"the second buyer had the lock while the first still worked: {sold} sold of 1, the stock is {final}"
     elif told.refused:
         sentence = "the second buyer had the lock while the first still worked; the late write was refused by its fence"
     else:
         sentence = "the second buyer waited until the first was done, and found no stock"
+        if (lease_ms or 0) > stage.seconds("work") * 1e3:
+            sentence = f"its lease is {format_seconds((lease_ms or 0) / 1e3)}, longer than the work: {sentence}"
     return Case(
         label=f"{lock.text} checked" if is_fenced else lock.text,
         strategy=lock.text,
@@ -150,7 +153,7 @@ def _case(stage: Stage, lock: ChosenLock, told: _Told, final: int) -> Case:
         went_wrong=final < 0,
         sentence=sentence,
         figures=(
-            Figure("ttl_ms", "ttl", stage.seconds("ttl") * 1e3),
+            Figure("ttl_ms", "ttl", lease_ms),
             Figure("work_ms", "work of the first", stage.seconds("work") * 1e3),
             Figure("granted_ms", "second granted after", _ms(told.granted_s)),
             Figure("loss_known_ms", "loss known after", _ms(told.lost_s)),
@@ -203,7 +206,10 @@ TTL_EDGE = Experiment(
     steps=(
         "One piece is left. The first buyer takes the lock with a ttl of {ttl}, reads the stock, and works for {work}.",
         "The second buyer asks for the lock meanwhile. Both subtract one if the stock that they read was enough.",
-        "Checked: the writes carry the fence of their grant, and the resource refuses one lower than it has seen.",
+        About(
+            "checked",
+            "Checked: the writes carry the fence of their grant, and the resource refuses one lower than it has seen.",
+        ),
     ),
     learn="A lease ends whatever its holder does: renew it, or let the resource refuse the late write.",
     run=_run,

@@ -100,7 +100,7 @@ def _unfit(lock: ChosenLock) -> str:
     if entry is not None and entry.replicas(lock.arguments):
         return "it waits for its replica, so the first client has no lock"
     if servers_of(lock) > 1:
-        return "a majority of servers keeps it: see failover"
+        return "the other servers keep what is granted: see failover"
     return not_of_redis_alone(lock)
 
 
