@@ -317,8 +317,8 @@ _RUN = (
 
 _PERIODS = {
     "before": "before the first fault",
-    "during": "while a fault lasts",
-    "after": "after the first fault, while none lasts",
+    "during": "while a fault is planned to last",
+    "after": "after the first fault, while none is planned to last",
 }
 _FAULTS = (
     _figure(
