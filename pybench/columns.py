@@ -323,8 +323,8 @@ _PERIODS = {
 _FAULTS = (
     _figure(
         "unavailable_ms",
-        "longest time without a grant of any key, in whole steps of 100 ms that end after the first fault began; n/a "
-        "without faults, as all that follows",
+        "longest time without a grant of any key, in whole steps of 100 ms that end after the first fault began, "
+        "[reconnecting](faults.md#what-is-recorded) included; n/a without faults, as all that follows",
         "ms",
         over=Over.MOST,
     ),

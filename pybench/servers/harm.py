@@ -32,8 +32,8 @@ _BUSY = "for _ = 1, tonumber(ARGV[1]) do end return 1"
 _FIRST_COUNT = 200_000
 """Takes a millisecond or so; how fast it went tells how far to count next."""
 _MOST_LONGER = 16
-"""A script takes at most so many times as long as the one before: the first milliseconds of Lua are the fastest, and a
-script that relied on them would take twice its time."""
+"""The second script counts at most so many times as far: the first milliseconds of Lua are the fastest, and a script
+whose length followed from them alone would take twice its time."""
 _SURPLUS = 1.15
 """So much further: a machine is not always equally fast, and between two scripts the server serves everybody."""
 
@@ -246,7 +246,9 @@ class Slow(Harm):
             while (began := time.monotonic()) < over:
                 conversation.ask("EVAL", _BUSY, "0", str(count))
                 now = time.monotonic()
-                longer = min(_SURPLUS * (over - now) / (now - began), _MOST_LONGER)
+                longer = _SURPLUS * (over - now) / (now - began)
+                if count == _FIRST_COUNT:
+                    longer = min(longer, _MOST_LONGER)
                 count = max(_FIRST_COUNT, round(count * longer))
 
 
