@@ -317,14 +317,14 @@ _RUN = (
 
 _PERIODS = {
     "before": "before the first fault",
-    "during": "while a fault lasts",
-    "after": "after the first fault, while none lasts",
+    "during": "while a fault is planned to last",
+    "after": "after the first fault, while none is planned to last",
 }
 _FAULTS = (
     _figure(
         "unavailable_ms",
-        "longest time without a grant of any key, in whole steps of 100 ms that end after the first fault began; n/a "
-        "without faults, as all that follows",
+        "longest time without a grant of any key, in whole steps of 100 ms that end after the first fault began, "
+        "[reconnecting](faults.md#what-is-recorded) included; n/a without faults, as all that follows",
         "ms",
         over=Over.MOST,
     ),

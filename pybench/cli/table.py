@@ -351,8 +351,8 @@ def _verdict(entry: Entry) -> str:
     """
     evidence = [EVIDENCE[badge] for badge in badges(entry.row) if badge in EVIDENCE]
     unsteady = ", not steady" if entry.row.get("steady") is False else ""
-    names = recorded_faults(entry.row.get("faults")).names
-    harmed = f" under {names[0] if len(names) == 1 else f'{len(names)} faults'}" if names else ""
+    plan = recorded_faults(entry.row.get("faults"))
+    harmed = f" under {plan.names[0] if len(plan.names) == 1 else f'{len(plan.faults)} faults'}" if plan else ""
     return "".join([entry.verdict, harmed, *evidence, ", generator late" if entry.is_late else "", unsteady])
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pybench.analysis.assumptions import HEALTHY, NOT_CONTENDED, badges, servers_of
+from pybench.analysis.assumptions import HEALTHY, NOT_CONTENDED, badges, entry_of, servers_of
 from pybench.analysis.comparison.entrants import BASE_LINE
 from pybench.analysis.fault_promises import unpromised
 from pybench.analysis.verdicts import Verdict, controls_caught, counts_of, judge_cell, terms_of
 from pybench.matrix.conditions import say_conditions
 from pybench.report.rules import promises_nothing
 from pybench.report.view import CellView, View
+from pybench.strategies import Lease
 
 
 def reasons(view: View) -> dict[str, str]:
@@ -85,7 +86,13 @@ def _is_evidence(view: View, cells: list[CellView]) -> bool:
 
 def _shared_reason(view: View, cells: list[CellView]) -> str:
     """The violations of unsafe cells added up; undecided cells of one remark all have the same reason."""
-    return _reason(_trials(view, cells if cells[0].unsafe else cells[:1]))
+    if not cells[0].unsafe:
+        return _reason(_trials(view, cells[:1]))
+    reason = _reason(_trials(view, cells))
+    # A reason names the faults of the first cell. Those of the others may be different; the table names all.
+    told = servers_of(cells[0].row)
+    alike = all(servers_of(cell.row) == told for cell in cells)
+    return reason if alike else reason.replace(f", {told}", "", 1)
 
 
 def _where(view: View, cells: list[CellView]) -> str:
@@ -116,7 +123,10 @@ def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
     if excuse := terms_of(trials).under.excuse:
         return f"{judgement.reason}; {excuse}, so this breaks no promise"
     if totals["lease_overruns"]:
-        return f"{judgement.reason}; work outlived the ttl, which is not a fault of the lock"
+        known = entry_of(row)
+        has_lease = known is None or known[0].lease is not Lease.NONE
+        late = "work outlived the ttl" if has_lease else "holders worked on after they had lost their session"
+        return f"{judgement.reason}; {late}, which is not a fault of the lock"
     return f"{judgement.reason}; the lock does not promise to prevent this"
 
 

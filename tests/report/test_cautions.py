@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pandas as pd
+
 from pybench.analysis import error_replies
 from pybench.report import markdown, page
 from pybench.report.cautions.of_run import cautions
@@ -80,3 +84,48 @@ def test_of_several_controls_the_caution_names_the_one_that_was_missed():
     page_of_run = Page(page.build(run)).text
     assert "Control on default in 2 worker processes: clients without a lock on one key had" in page_of_run
     assert "control on default in 2 worker processes NOT caught" in markdown.build(run)
+
+
+def harmed_run(*plans: str):
+    """A cell for each of `plans`."""
+    run = make_run([Point("mutex", clients, 1) for clients in range(1, len(plans) + 1)])
+    for frame in (run.trials, run.summary):
+        frame["faults"] = [plans[clients - 1] for clients in frame["concurrency"]]
+    return run
+
+
+def cautions_of(run, title: str):
+    return [caution for caution in cautions(make_view(run)) if caution.title == title]
+
+
+def test_further_plans_of_faults_are_no_cells():
+    run = harmed_run(*(f"kill redis[{server}] at 1s for 500ms" for server in range(5)))
+    [faults] = cautions_of(run, "Faults")
+    assert "kill redis[2]; and 2 further plans. Broken" in faults.text
+
+
+def test_a_fault_that_lasted_longer_than_planned_is_told_since_figures_go_by_the_plan():
+    run = harmed_run("slow redis[0] at 500ms for 300ms")
+    cell = run.summary["cell"].iloc[0]
+    planned = {"planned_from_ns": 500_000_000, "planned_until_ns": 800_000_000, "from_ns": 500_100_000, "error": None}
+    rows = [
+        {"cell": cell, "trial": trial, "fault": 1, "name": "slow redis[0]", **planned, "until_ns": until_ms * 1_000_000}
+        for trial, until_ms in enumerate((850, 1072), start=1)
+    ]
+    [overdue] = cautions_of(replace(run, faults=pd.DataFrame(rows)), "Faults lasted longer")
+    assert overdue.text.startswith(
+        "Some faults lasted longer than planned: slow redis[0] 572 ms instead of 300ms. Figures"
+    )
+    assert not cautions_of(replace(run, faults=pd.DataFrame(rows[:1])), "Faults lasted longer")
+
+
+def test_error_replies_are_an_alarm_only_beside_those_that_planned_faults_cause():
+    reply = {"phase": "other", "code": "57P03", "server": 0, "count": 3, "warmup": 0, "first": "shutting down"}
+    told = error_replies.encode([reply], ["postgres 18.6"])
+    run = harmed_run("restart redis[0] at 1s", "none")
+    run.trials["error_replies"] = [None if faults == "none" else told for faults in run.trials["faults"]]
+    [expected] = cautions_of(run, "Error replies")
+    assert not expected.grave
+    assert expected.text.endswith("All of them came in cells with planned faults.")
+    run.trials["error_replies"] = told
+    assert cautions_of(run, "Error replies")[0].grave

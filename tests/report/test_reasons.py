@@ -77,3 +77,27 @@ def test_work_past_the_ttl_is_not_called_a_fault_of_the_lock():
     (remark,) = remarks(make_view(run))
     assert remark.reason.endswith("lease overruns; work outlived the ttl, which is not a fault of the lock")
     assert not remark.is_evidence
+
+
+def test_who_worked_on_without_his_session_outlived_no_ttl():
+    run = make_run([Point("pg-advisory", 16, 1)])
+    run.trials["lease_overruns"] = 3
+    run.summary["verdict"] = "UNSAFE"
+    (remark,) = remarks(make_view(run))
+    assert remark.reason.endswith(
+        "; holders worked on after they had lost their session, which is not a fault of the lock"
+    )
+
+
+def test_cells_with_different_faults_are_not_said_to_be_under_those_of_the_first():
+    run = make_run([Point("mutex", 16, 1), Point("mutex", 1, 1)])
+    run.trials["lease_overruns"] = 50
+    run.summary["verdict"] = "UNSAFE"
+    for frame in (run.trials, run.summary):
+        frame["faults"] = "pause redis[0] at 1s for 500ms"
+    (remark,) = remarks(make_view(run))
+    assert "lease overruns, under pause redis[0]; " in remark.reason
+    for frame in (run.trials, run.summary):
+        frame.loc[frame["concurrency"] == 1, "faults"] = "slow redis[0] at 1s for 500ms"
+    (remark,) = remarks(make_view(run))
+    assert "lease overruns; " in remark.reason

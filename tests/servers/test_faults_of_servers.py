@@ -10,7 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import psutil
 import pytest
@@ -150,6 +152,31 @@ def test_a_slow_redis_serves_nobody_meanwhile(redis: Server):
     assert held(redis) == b"token"
     assert time.monotonic() - began >= 0.3
     thread.join()
+
+
+class LuaThatTires:
+    """A server on virtual time, whose scripts count twice as fast at first."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    @contextmanager
+    def conversation(self, *, seconds: float) -> Iterator[LuaThatTires]:
+        yield self
+
+    def ask(self, *call: str) -> None:
+        fast = min(int(call[-1]), 200_000)
+        self.now += fast * 4.5e-9 + (int(call[-1]) - fast) * 9e-9
+
+
+def test_a_slow_redis_is_not_slow_for_twice_the_time(monkeypatch: pytest.MonkeyPatch):
+    lua = LuaThatTires()
+    monkeypatch.setattr(harm, "time", lua)
+    harm.Slow(cast("Server", lua), 0.3).begin()
+    assert 0.3 <= lua.now < 0.37
 
 
 def test_a_flush_of_scripts_and_a_kill_of_clients_change_no_data(redis: Server):

@@ -113,17 +113,23 @@ def _late(view: View) -> Sequence[Caution]:
 
 
 def _refused(view: View) -> Sequence[Caution]:
-    """Error replies: where a server refuses what a lock needs, the figures and the verdict are worthless."""
+    """Error replies: where a server refuses what a lock needs, the figures and the verdict are worthless.
+
+    Planned faults cause errors, too. Replies only in cells with faults, and not about rights, are no alarm.
+    """
     found = refusals(view.run.trials)
     if not found:
         return []
+    harmed = {cell.id for cell in view.cells if faults.has_faults(cell)}
+    expected = all(refusal.cells <= harmed and refusal.remedy is None for refusal in found)
     sentences = "; ".join(refusal.sentence for refusal in found[:SHOWN_REFUSALS])
     more = len(found) - SHOWN_REFUSALS
     others = f"; and {plural(more, 'further kind')} of error replies" if more > 0 else ""
     # The remedies of all kinds, because a remedy is what a reader looks for.
     remedies = dict.fromkeys(remedy for refusal in found if (remedy := refusal.remedy) is not None)
     rights = f" Missing rights: {listed(list(remedies), 'rule')}" if remedies else ""
-    return [Caution("Error replies", f"{sentences}{others}.{rights}", grave=True)]
+    where = " All of them came in cells with planned faults." if expected else ""
+    return [Caution("Error replies", f"{sentences}{others}.{where}{rights}", grave=not expected)]
 
 
 def _outlived(view: View) -> Sequence[Caution]:
@@ -146,9 +152,15 @@ def _harmed(view: View) -> Iterator[Caution]:
     yield Caution(
         "Faults",
         f"In {len(harmed)} of {plural(len(view.cells), 'cell')} these faults were caused on purpose: "
-        f"{listed(names)} Broken connections, lost replies and errors are expected there, and a lock is "
+        f"{listed(names, 'plan')} Broken connections, lost replies and errors are expected there, and a lock is "
         "blamed only for what it promises under these faults.",
     )
+    if overdue := faults.overdue(view):
+        yield Caution(
+            "Faults lasted longer",
+            f"Some faults lasted longer than planned: {listed(overdue, 'fault')} Figures during and after the faults "
+            "go by the plan, so those after a fault have a part of it.",
+        )
     if errors := faults.failed(view):
         yield Caution("Faults failed", f"Some faults were not carried out as planned: {listed(errors)}", grave=True)
 
