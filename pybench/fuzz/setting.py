@@ -13,7 +13,7 @@ from pybench import _core
 from pybench.errors import InputError
 from pybench.matrix.durations import MS, format_duration, parse_duration, parse_lease
 from pybench.notation import BadValue, parse_count, split_list, suggestion
-from pybench.strategies import CATALOGUE
+from pybench.strategies import CATALOGUE, Lease
 from pybench.strategies.parse import parse_strategy, strategy_text
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ FAULTS = ("delay", "cut", "pause", "client-kill", "kill", "restart", "forget", "
 """The faults of worlds, by the core's names."""
 
 MOST_CLIENTS = 64
+SHORTEST_LENGTH = 1_000
+"""In ns. No fault finds a moment in a shorter world."""
 MOST_SEED = 2**64 - 1
 
 
@@ -44,6 +46,11 @@ class Worlds:
     def lock(self) -> str:
         """The canonical text of the strategy."""
         return strategy_text(self.strategy, self.arguments)
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether the lock ends with a lease, and not with its holder's session."""
+        return CATALOGUE[self.strategy].lease is not Lease.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +100,14 @@ class _Given:
         self.words.extend([option, str(value)])
         return value
 
-    def duration(self, option: str, text: str | None) -> int | None:
+    def duration(self, option: str, text: str | None, *, lowest: int = 1) -> int | None:
         if text is None:
             return None
         value = _parsed(option, lambda: parse_duration(text))
         if value <= 0:
             raise InputError(f"{option} {text} is no length", hint="such as 100ms or 2s")
+        if value < lowest:
+            raise InputError(f"{option}: {text} is too short", hint=f"at least {format_duration(lowest)}")
         self.words.extend([option, format_duration(value)])
         return value
 
@@ -128,7 +137,7 @@ def parse_worlds(
         "clients": given.count("--clients", clients, highest=MOST_CLIENTS),
         "ttl_ms": given.lease("--ttl", ttl),
         "hold_ns": given.duration("--hold", hold),
-        "until_ns": given.duration("--length", length),
+        "until_ns": given.duration("--length", length, lowest=SHORTEST_LENGTH),
     }
     known = [fault for fault, _ in _made(spec).faults()]
     chosen = _faults(faults, name, known)
