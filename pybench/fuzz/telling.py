@@ -177,13 +177,12 @@ class _Teller:
 
 
 def _held_text(others: list[int]) -> str:
-    match others:
-        case []:
-            return ""
-        case [other]:
-            return f", while client {other} still holds it"
-        case [*first, last]:
-            return f", while clients {', '.join(map(str, first))} and {last} still hold it"
+    if not others:
+        return ""
+    *first, last = others
+    if not first:
+        return f", while client {last} still holds it"
+    return f", while clients {', '.join(map(str, first))} and {last} still hold it"
 
 
 def _until_text(until: int | None) -> str:

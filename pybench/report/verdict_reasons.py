@@ -115,7 +115,7 @@ def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
         return f"{judgement.reason}; this lock promises no exclusion, so overlaps break no promise"
     if excuse := terms_of(trials).under.excuse:
         return f"{judgement.reason}; {excuse}, so this breaks no promise"
-    if totals["lease_overruns"]:
+    if totals["lease_overruns"] and not totals["double_grants_after_overrun"]:
         return f"{judgement.reason}; work outlived the ttl, which is not a fault of the lock"
     return f"{judgement.reason}; the lock does not promise to prevent this"
 
