@@ -202,7 +202,7 @@ class FuzzTally(TypedDict):
     faults: dict[str, int]
     """The faults that struck, by their kinds."""
     overruns: int
-    """Worlds in which a client was granted the lock while another still worked past its lease."""
+    """Worlds in which a client was granted the lock while another still worked past its lease or session."""
     outside: list[int]
     """The seeds of worlds with a violation that the lock does not promise to avoid."""
     broken: list[int]

@@ -133,10 +133,10 @@ def _failover(entry: Strategy, _arguments: Arguments) -> Held:
     if not entry.server_kinds:
         return _plain("no lock", _of_no_lock(entry))
     found = [event for event in entry.lost_by if "failover" in event]
-    if not found:
-        return _good("a minority may fail", _FAILOVER)
     if found == ["a failover"]:
         return _bad("no", _FAILOVER)
+    if any("server that granted" in event for event in found):
+        return _plain("if a majority has it", _FAILOVER)
     if any("session" in event for event in found):
         return _bad("the session is lost", _SESSION)
     if any("lacks the grant" in event for event in found):

@@ -11,7 +11,7 @@ writes (`Judge`): a write without a reply may hide a lost update.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -291,12 +291,12 @@ def judge_cell(trials: pd.DataFrame, *, control_caught: bool, counts: Counts | N
     `counts` is `counts_of(trials)`, where that is known already.
     """
     totals = counts_of(trials) if counts is None else counts
-    judgement = judge(totals, terms_of(trials), control_caught=control_caught)
+    broken = bool(trials["promise_broken"].any())  # It depends on what else happened in the same trial.
+    judgement = replace(judge(totals, terms_of(trials), control_caught=control_caught), promise_broken=broken)
     probed = probe_reason(trials) if control_caught else None
     if probed is not None and judgement.verdict is not Verdict.UNSAFE:
         verdict = cell_verdict(trials)
         if verdict is Verdict.UNSAFE or trials["contended_grants"].sum() < LEAST_CONTENDED:
-            broken = judgement.promise_broken or bool(trials["promise_broken"].any())
             return Judgement(verdict, probed, broken, None)
     lacking = too_little(trials) if judgement.verdict is Verdict.SAFE else None
     if lacking is None:

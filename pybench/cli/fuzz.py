@@ -106,8 +106,8 @@ def _lines(worlds: Worlds, found: Search, shown: list[Shortest]) -> Iterator[str
     yield from _indented(f"faults that struck: {struck}")
     if found.overruns:
         yield from _indented(
-            f"in {plural(found.overruns, 'world')} a client was granted the lock while another still worked past its "
-            "lease, which no lease prevents"
+            f"in {plural(found.overruns, 'world')} a client was granted the lock while another still worked "
+            f"{'past its lease, which no lease' if worlds.has_lease else 'past its session, which no session'} prevents"
         )
     if found.outside:
         yield from _indented(

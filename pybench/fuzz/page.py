@@ -47,7 +47,8 @@ def _drawing(line: TimeLine) -> dict[str, Any]:
     lanes = {("client", client): index for index, client in enumerate(line.clients)}
     lanes |= {("server", server): len(lanes) + server for server in range(line.servers)}
     height = LANE * len(lanes)
-    ticks = [(x(share * line.ends_ns), format_ns(share * line.ends_ns)) for share in (0, 0.25, 0.5, 0.75, 1)]
+    shares = (0, 0.25, 0.5, 0.75, 1) if line.ends_ns else (0,)
+    ticks = [(x(share * line.ends_ns), format_ns(share * line.ends_ns)) for share in shares]
     return {
         "lane": LANE,
         "height": height,

@@ -34,7 +34,7 @@ class Search:
     faults: Counter[str] = field(default_factory=Counter)
     """The faults that struck."""
     overruns: int = 0
-    """Worlds in which a client was granted the lock while another still worked past its lease."""
+    """Worlds in which a client was granted the lock while another still worked past its lease or session."""
     outside: list[int] = field(default_factory=list)
     """The seeds of worlds with a violation that the lock does not promise to avoid."""
     broken: list[int] = field(default_factory=list)

@@ -13,7 +13,7 @@ from pybench import _core
 from pybench.errors import InputError
 from pybench.matrix.durations import MS, format_duration, parse_duration, parse_lease
 from pybench.notation import BadValue, parse_count, split_list, suggestion
-from pybench.strategies import CATALOGUE
+from pybench.strategies import CATALOGUE, Lease
 from pybench.strategies.parse import parse_strategy, strategy_text
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ FAULTS = ("delay", "cut", "pause", "client-kill", "kill", "restart", "forget", "
 """The faults of worlds, by the core's names."""
 
 MOST_CLIENTS = 64
+SHORTEST_LENGTH = 1_000
+"""In ns. No fault finds a moment in a shorter world."""
+LONGEST_LENGTH = 3_600_000 * MS
+"""In ns. A longer world would keep Ctrl-C waiting for minutes: a world is searched as a whole."""
+LONGEST_HOLD = LONGEST_LENGTH // 6
+"""In ns, of a lease too. Without `--length` a world is as long as four of them, and its end waits for one more."""
 MOST_SEED = 2**64 - 1
 
 
@@ -44,6 +50,11 @@ class Worlds:
     def lock(self) -> str:
         """The canonical text of the strategy."""
         return strategy_text(self.strategy, self.arguments)
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether the lock ends with a lease, and not with its holder's session."""
+        return CATALOGUE[self.strategy].lease is not Lease.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +104,15 @@ class _Given:
         self.words.extend([option, str(value)])
         return value
 
-    def duration(self, option: str, text: str | None) -> int | None:
+    def duration(self, option: str, text: str | None, *, lowest: int = 1, highest: int = LONGEST_LENGTH) -> int | None:
         if text is None:
             return None
         value = _parsed(option, lambda: parse_duration(text))
         if value <= 0:
             raise InputError(f"{option} {text} is no length", hint="such as 100ms or 2s")
+        if value < lowest:
+            raise InputError(f"{option}: {text} is too short", hint=f"at least {format_duration(lowest)}")
+        _require_at_most(option, text, value, highest)
         self.words.extend([option, format_duration(value)])
         return value
 
@@ -106,8 +120,14 @@ class _Given:
         if text is None:
             return None
         value = _parsed(option, lambda: parse_lease(text))
+        _require_at_most(option, text, value * MS, LONGEST_HOLD)
         self.words.extend([option, format_duration(value * MS)])
         return value
+
+
+def _require_at_most(option: str, text: str, value: int, highest: int) -> None:
+    if value > highest:
+        raise InputError(f"{option}: {text} is too long", hint=f"at most {format_duration(highest)}")
 
 
 def parse_worlds(
@@ -127,8 +147,8 @@ def parse_worlds(
         "faults": [],
         "clients": given.count("--clients", clients, highest=MOST_CLIENTS),
         "ttl_ms": given.lease("--ttl", ttl),
-        "hold_ns": given.duration("--hold", hold),
-        "until_ns": given.duration("--length", length),
+        "hold_ns": given.duration("--hold", hold, highest=LONGEST_HOLD),
+        "until_ns": given.duration("--length", length, lowest=SHORTEST_LENGTH),
     }
     known = [fault for fault, _ in _made(spec).faults()]
     chosen = _faults(faults, name, known)

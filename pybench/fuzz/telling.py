@@ -14,6 +14,7 @@ from pybench.fuzz.time_line import HOLDS, IDLE, LATE, WAITS, Hold, Line, TimeLin
 from pybench.numbers import format_ns, plural
 
 if TYPE_CHECKING:
+    from pybench.core_results import Violation
     from pybench.fuzz.setting import Part, Worlds
 
 STEPS = {
@@ -51,8 +52,7 @@ def time_line(worlds: Worlds, seed: int, part: Part, command: str) -> TimeLine:
         is_broken=found is not None and found["broken"],
         command=command,
     )
-    has_grants = found is not None and found["violation"] is not None
-    teller = _Teller(line, line.ends_ns if has_grants else None)
+    teller = _Teller(line, None if found is None else found["violation"])
     line.lines = list(teller.lines())
     line.holds = teller.holds
     return line
@@ -69,9 +69,10 @@ def _must_have(option: str, what: str, numbers: tuple[int, ...] | None, drawn: i
 class _Teller:
     """Tells the steps in order, and follows the state of each client."""
 
-    def __init__(self, line: TimeLine, wrong_ns: int | None) -> None:
+    def __init__(self, line: TimeLine, wrong: Violation | None) -> None:
         self.replay, self.clients, self.ends_ns = line.replay, line.clients, line.ends_ns
-        self.wrong_ns = wrong_ns
+        self.wrong = None if wrong is None else (line.ends_ns, wrong["second_client"])
+        """When and to whom the grant came that went wrong."""
         self.states = dict.fromkeys(line.clients, IDLE)
         self.until: dict[int, int] = {}
         """Until when each holder believes."""
@@ -91,7 +92,10 @@ class _Teller:
                 continue
             seen.add(step)
             yield from self._ends_of_leases(at_ns)
-            yield tell(step)
+            told = tell(step)
+            yield told
+            if told.is_wrong:
+                break
         yield from self._ends_of_leases(self.ends_ns)
         for client in list(self.granted):
             self._end(client, self.ends_ns)
@@ -127,7 +131,7 @@ class _Teller:
     def _heard(self, heard: tuple[int, str, int, int | None, int | None]) -> Line:
         at_ns, step, client, until, fence = heard
         text = self._step_text(at_ns, step, client, until, fence)
-        is_wrong = step == "granted" and at_ns == self.wrong_ns
+        is_wrong = step == "granted" and (at_ns, client) == self.wrong
         return self._line(at_ns, f"client {client}{text}", client=client, is_wrong=is_wrong)
 
     def _step_text(self, at_ns: int, step: str, client: int, until: int | None, fence: int | None) -> str:
@@ -136,13 +140,13 @@ class _Teller:
                 self.states[client] = WAITS
             case "granted":
                 # Holders of a semaphore, and readers, may be several.
-                others = [other for other, state in self.states.items() if state == HOLDS and at_ns == self.wrong_ns]
+                is_wrong = (at_ns, client) == self.wrong
+                others = [other for other, state in self.states.items() if state == HOLDS and is_wrong]
                 self.states[client] = HOLDS
                 self.granted[client] = at_ns
                 self._believe(client, until)
-                held = "".join(f", while client {other} still holds it" for other in others)
                 numbered = "" if fence is None else f", fence {fence}"
-                return f" is granted the lock{_until_text(until)}{numbered}{held}"
+                return f" is granted the lock{_until_text(until)}{numbered}{_held_text(others)}"
             case "renewed":
                 self._believe(client, until)
                 return f" has its lease renewed{_until_text(until)}"
@@ -170,6 +174,15 @@ class _Teller:
         believed = self.late.pop(client, at_ns)
         if granted is not None:
             self.holds.append(Hold(client, granted, believed, at_ns))
+
+
+def _held_text(others: list[int]) -> str:
+    if not others:
+        return ""
+    *first, last = others
+    if not first:
+        return f", while client {last} still holds it"
+    return f", while clients {', '.join(map(str, first))} and {last} still hold it"
 
 
 def _until_text(until: int | None) -> str:

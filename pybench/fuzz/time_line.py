@@ -15,8 +15,8 @@ WIDTH = 80
 TIME = 13
 """The width of the column of times, in ms with all digits."""
 IDLE, WAITS, HOLDS, LATE = ".", "?", "#", "!"
-"""The state of a client: it does not want the lock, waits for it, holds it, or works on past its lease."""
-LEGEND = f"{WAITS} waits, {HOLDS} holds the lock, {LATE} still works although its lease has ended, {IDLE} neither"
+"""The state of a client: it does not want the lock, waits for it, holds it, or works on although the lock has ended."""
+LEGEND = f"{WAITS} waits, {HOLDS} holds the lock, {LATE} still works although its lock has ended, {IDLE} neither"
 
 
 @dataclass(frozen=True, slots=True)

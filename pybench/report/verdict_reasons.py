@@ -122,7 +122,7 @@ def _reason(trials: pd.DataFrame, *, caught: bool = True) -> str:
         return f"{judgement.reason}; this lock promises no exclusion, so overlaps break no promise"
     if excuse := terms_of(trials).under.excuse:
         return f"{judgement.reason}; {excuse}, so this breaks no promise"
-    if totals["lease_overruns"]:
+    if totals["lease_overruns"] and not totals["double_grants_after_overrun"]:
         known = entry_of(row)
         has_lease = known is None or known[0].lease is not Lease.NONE
         late = "work outlived the ttl" if has_lease else "holders worked on after they had lost their session"

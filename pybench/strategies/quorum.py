@@ -5,7 +5,11 @@ from __future__ import annotations
 from pybench.strategies.entry import Choice, Count, Exclusion, Family, Lease, Number, Parameter, Strategy
 from pybench.strategies.plain import ONE_SERVER_LOST, RELEASE, SET
 
-QUORUM_LOST = ("a server that restarts without its data within one ttl", "a clock jump")
+QUORUM_LOST = (
+    "a server that restarts without its data within one ttl",
+    "a failover of a server that granted",
+    "a clock jump",
+)
 
 _NODES = Parameter("nodes", Count(1, 32), 5, "Independent servers.")
 
@@ -38,8 +42,8 @@ REDLOCK = Strategy(
         "ttl."
     ),
     holds_under=(
-        "As mutex, and a minority of servers that is down or unreachable. Not: a server that granted and restarts "
-        "without its data within one ttl, clock jumps, or work that continues past the lease."
+        "As mutex, and a minority of servers that is down or unreachable. Not: a server that granted and within "
+        "one ttl restarts without its data or fails over, clock jumps, or work that continues past the lease."
     ),
     when_to_use="Locks must stay available while a server is down, and a consensus system is too much to operate.",
     when_not=(

@@ -134,6 +134,33 @@ def test_the_states_of_clients_follow_the_steps(pybench_inside: Pybench):
     assert found["sentence"] is None
 
 
+def test_the_one_grant_that_went_wrong_is_the_last_line(pybench_inside: Pybench, tmp_path: Path):
+    """All clients of `none` are granted in one moment. The first does nothing wrong, and a third is not needed."""
+    answer = pybench_inside("replay", "none", "0", "--clients", "3", "--html", "world.html")
+    assert "client 1 was granted key 0" in " ".join(answer.out.split())
+    told = answer.out.split("\n\n")[1].splitlines()
+    assert told[-1].endswith("##.  client 1 is granted the lock, while client 0 still holds it")
+    page = (tmp_path / "world.html").read_text()
+    assert page.count('class="is-wrong"') == page.count('<line class="wrong"') == 1
+    assert page.count("</text>") == 1, "the drawing has no length, and one time"
+
+
+def test_several_other_holders_are_told_in_one_clause(pybench_inside: Pybench):
+    found = played(pybench_inside, "pybench replay semaphore 5 --only-faults 0 --requests 39 --earlier 263ms")
+    *_, last = found["lines"]
+    assert last["text"].count("while") == 1
+    assert re.search(r"while clients \d, \d, \d and \d still hold it$", last["text"])
+
+
+@pytest.mark.parametrize(("strategy", "has_lease"), [("mutex", True), ("pg-advisory", False), ("pg-row", False)])
+def test_a_lock_of_a_session_is_not_said_to_have_a_lease(pybench_inside: Pybench, strategy: str, has_lease: bool):
+    fault = "pause" if has_lease else "client-kill"
+    text = " ".join(pybench_inside("fuzz", "-s", strategy, "--seeds", "40", "--faults", fault).out.split())
+    assert "while another still worked past its" in text
+    assert ("lease" in text) == has_lease
+    assert ("session" in text) != has_lease
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -143,6 +170,10 @@ def test_the_states_of_clients_follow_the_steps(pybench_inside: Pybench):
         (("fuzz", "--strategy", "mutex", "--seeds", "0"), "--seeds"),
         (("fuzz", "--strategy", "mutex", "--ttl", "1ms"), "with a lease of 1 ms"),
         (("fuzz", "--strategy", "mutex", "--hold", "0"), "--hold"),
+        (("fuzz", "--strategy", "mutex", "--length", "1ns"), "--length: 1ns is too short"),
+        (("fuzz", "--strategy", "mutex", "--length", "61m"), "--length: 61m is too long"),
+        (("fuzz", "--strategy", "mutex", "--ttl", "24h"), "--ttl: 24h is too long"),
+        (("fuzz", "--strategy", "mutex", "--hold", "601s"), "--hold: 601s is too long"),
         (("replay", "mutex", "-1"), ""),
         (("replay", "mutex", "one"), "is no seed"),
         (("replay", "mutex", "1", "--only-clients", "a"), "no list of numbers"),

@@ -69,6 +69,15 @@ def test_too_little_evidence_takes_nothing_from_a_violation():
     assert verdicts.judge_cell(broken, control_caught=True).verdict is Verdict.UNSAFE
 
 
+def test_a_cell_breaks_its_promise_if_one_of_its_trials_did_and_not_otherwise():
+    """A denied release is no fault of `naive` where a holder had outlived its lease, which the sums do not show."""
+    rows = trials(300, 300, strategy="naive", denied_releases=1, lease_overruns=1, outlived=3)
+    rows["verdict"] = "UNSAFE"
+    assert not verdicts.judge_cell(rows, control_caught=True).promise_broken
+    rows.loc[1, "promise_broken"] = True
+    assert verdicts.judge_cell(rows, control_caught=True).promise_broken
+
+
 def test_the_judgement_of_a_cell_has_the_reason_for_its_verdict():
     judgement = verdicts.judge_cell(trials(3), control_caught=True)
     assert (judgement.verdict, judgement.reason, judgement.bound_per_million) == (Verdict.UNDECIDED, FEW, None)

@@ -66,7 +66,7 @@ def test_every_lock_has_every_property_in_a_few_words(name: str):
         ("fair", "fair", "no"),
         ("fair-queue", "fair", "in order"),
         ("replicated", "survives_failover", "if a replica has it"),
-        ("redlock", "survives_failover", "a minority may fail"),
+        ("redlock", "survives_failover", "if a majority has it"),
         ("redisson-redlock", "mutual_exclusion", "not promised"),
         ("multilock", "deadlock_safe", "all keys or none"),
         ("redisson-multilock", "deadlock_safe", "starts again"),
