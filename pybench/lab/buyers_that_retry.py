@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from redis.asyncio import ConnectionPool
 
+from pybench.lab.clients import all_at_once
+
 if TYPE_CHECKING:
     from redis.asyncio.connection import AbstractConnection
 
@@ -83,8 +85,8 @@ async def buy(plan: Plan, buyers: int) -> list[Buyer]:
             # The first command connects, logs in and selects the database.
             await connection.send_command("PING")
             await connection.read_response()
-        return await asyncio.gather(
-            *(_buy(plan, connection, str(number), chance) for number, connection in enumerate(connections))
+        return await all_at_once(
+            _buy(plan, connection, str(number), chance) for number, connection in enumerate(connections)
         )
 
 

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pybench.lab.clients import all_at_once
 from pybench.lab.findings import ClientRow
 from pybench.lab.shop import PRODUCT, Shop
 from pybench.lab.stage import ClientSpec
@@ -78,7 +79,7 @@ class Bought:
 async def buy_all(order: Order) -> list[Bought]:
     """All buyers of an order at once. Raises ServerError, LockError."""
     async with order.shop.opened() as stock, _client(order) as client:
-        return await asyncio.gather(*(_buy(order, stock, client) for _ in range(order.buyers)))
+        return await all_at_once(_buy(order, stock, client) for _ in range(order.buyers))
 
 
 def buyers(line: Line) -> None:
@@ -88,7 +89,7 @@ def buyers(line: Line) -> None:
         async with mine.shop.opened() as stock, _client(mine) as client:
             line.say({"ready": True})
             await asyncio.to_thread(line.hear)
-            return await asyncio.gather(*(_buy(mine, stock, client) for _ in range(mine.buyers)))
+            return await all_at_once(_buy(mine, stock, client) for _ in range(mine.buyers))
 
     while True:
         order = Order.from_json(line.hear())

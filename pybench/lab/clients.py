@@ -1,12 +1,30 @@
-"""The row of a client that ran in this process."""
+"""Clients of an experiment: how several run at once, and the row of one that ran in this process."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
+from collections.abc import Coroutine, Iterable
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from pybench.lab.findings import ClientRow
+
+T = TypeVar("T")
+
+
+async def all_at_once(clients: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What each of `clients` returned. Raises the first error of one, after the others were cancelled and have ended.
+
+    `asyncio.gather` lets the others run on, while their caller closes the connections that they use.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(client) for client in clients]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def client_row(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pybench.lab.clients import client_row
+from pybench.lab.clients import all_at_once, client_row
 from pybench.lab.experiment import Experiment, Lease, Parameter
 from pybench.lab.findings import Case, ClientRow, Expected, Figure, insisted
 from pybench.lab.locks import ChosenLock, needs_client
@@ -72,7 +72,7 @@ def _run(stage: Stage) -> Iterator[Case]:
 
 async def _both(stage: Stage, client: LockClient, first: list[str], second: list[str]) -> _Pair:
     pair = _Pair()
-    await asyncio.gather(*(_take(stage, client, pair, number, names) for number, names in ((1, first), (2, second))))
+    await all_at_once(_take(stage, client, pair, number, names) for number, names in ((1, first), (2, second)))
     return pair
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pybench.errors import ServerError
-from pybench.lab.clients import client_row
+from pybench.lab.clients import all_at_once, client_row
 from pybench.lab.experiment import About, Experiment, Parameter, Time
 from pybench.lab.findings import Case, ClientRow, Figure
 from pybench.lab.locks import ChosenLock, needs_client
@@ -94,11 +94,9 @@ async def _transfers(stage: Stage, shop: Shop, lock: ChosenLock, number: int) ->
         for name in names:
             await stock.reset(name, BALANCE)
         prefix = f"{stage.prefix}{number}:"
-        await asyncio.gather(
-            *(
-                _client(stage, stock, client, prefix, names, random.Random(seed), bank)
-                for seed in range(stage.count("concurrency"))
-            )
+        await all_at_once(
+            _client(stage, stock, client, prefix, names, random.Random(seed), bank)
+            for seed in range(stage.count("concurrency"))
         )
         left = [await stock.read(name) for name in names]
     return bank, sum(balance or 0 for balance in left)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.errors import InputError
-from pybench.lab.clients import client_row
+from pybench.lab.clients import all_at_once, client_row
 from pybench.lab.experiment import About, Experiment, Lease, Parameter, Time
 from pybench.lab.fence import REFUSED, STALE, checked_write
 from pybench.lab.findings import Case, ClientRow, Expected, Figure, insisted
@@ -78,7 +78,7 @@ async def _both(stage: Stage, shop: Shop, lock: ChosenLock, number: int) -> _Tol
     async with shop.opened() as opened:
         stock = _as_redis(opened)
         first = _first(stage, stock, client, name, told, has_read)
-        await asyncio.gather(first, _second(stage, stock, client, name, told, has_read))
+        await all_at_once([first, _second(stage, stock, client, name, told, has_read)])
     return told
 
 
