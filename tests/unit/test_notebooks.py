@@ -99,6 +99,7 @@ def test_a_notebook_reads_the_run_of_its_user(source, own_run, tmp_path, monkeyp
     assert "mutex" in "".join(text_of(value) for value in values)
 
 
+@pytest.mark.usefixtures("no_running_loop")
 def test_a_kernel_gives_the_same_in_a_folder_of_its_own(tmp_path):
     """The rendered copies come from a kernel, as a user's do; here without the folders of the repository."""
     given = {name: str(RESULTS / "persistence" / name) for name in ("before", "after", "again")}
