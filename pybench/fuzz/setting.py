@@ -31,7 +31,7 @@ SHORTEST_LENGTH = 1_000
 LONGEST_LENGTH = 3_600_000 * MS
 """In ns. A longer world would keep Ctrl-C waiting for minutes: a world is searched as a whole."""
 LONGEST_HOLD = LONGEST_LENGTH // 6
-"""In ns, of a lease too. Without `--length` a world is as long as four of them, and its end waits for one more."""
+"""In ns, of a lease too. Without other options a hold is up to 1.5 leases, and a world as long as four holds."""
 MOST_SEED = 2**64 - 1
 
 

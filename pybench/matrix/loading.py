@@ -301,13 +301,12 @@ def _unknown_key(path: Path) -> Problem:
     block = str(parent[0]) if parent else None
     if block is None and word in AXES:
         return Problem(path, f"{word} is an axis", f"put {word} under axes or under fixed", of_key=True)
-    if block is None and (axis := nearest(word, [*_TOP, *AXES])) in AXES:
-        message = f"there is no key {shown(word)} here"
-        return Problem(path, message, f"did you mean {axis}? put it under axes or under fixed", of_key=True)
     if block in _PARTS_OF_AXES and word in _TOP:
         return Problem(path, f"{word} is not an axis", f"put {word} at the top level, outside of {block}", of_key=True)
     known = _TOP if block is None else tuple(AXES) if block in _PARTS_OF_AXES else _BACKEND
     message = f"there is no key {shown(word)} {'here' if block is None else f'in {block}'}"
+    if block is None and (axis := nearest(word, [*_TOP, *AXES])) in AXES:
+        return Problem(path, message, f"did you mean {axis}? put it under axes or under fixed", of_key=True)
     return Problem(path, message, suggestion(word, known), of_key=True)
 
 
